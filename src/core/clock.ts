@@ -1,0 +1,8 @@
+/** Where time comes from: the wall for a running router, a virtual one for replay and tests. */
+export interface Clock {
+  /** Monotonic milliseconds from an arbitrary origin. */
+  now(): number;
+}
+
+/** The runtime's monotonic clock. */
+export const systemClock: Clock = { now: () => performance.now() };

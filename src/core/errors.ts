@@ -1,0 +1,79 @@
+/**
+ * Every code that a caller can meet, with the HTTP status it maps to and how to mend it.
+ * One table: the documentation and the HTTP layers read it too.
+ */
+export const errorCodes = {
+  no_endpoints: [503, "Add a worker that may serve this request, or relax its constraints."],
+  all_eligible_workers_overloaded: [429, "Every worker that may serve this request is overloaded; retry later."],
+  all_eligible_workers_filtered: [503, "The policy's filters left no worker; check the filters."],
+  pinned_worker_not_allowed: [400, "Pin a worker that is in allowedWorkerIds, or drop one of the two."],
+  pinned_worker_overloaded: [429, "The pinned worker is overloaded; retry later or drop the pin."],
+  duplicate_request: [409, "Use another request id, or end the live booking of this one first."],
+  invalid_tokens: [400, "Pass token ids: integers from 0 to 4294967295, in a Uint32Array or an array."],
+  invalid_block_size: [400, "Use a whole number of tokens from 1 to 1048576 as the block size."],
+  invalid_config: [400, "See docs/configuration.md for the fields and their ranges."],
+  invalid_request: [400, "Correct the named field."],
+  invalid_event: [400, "Correct the named field of the event."],
+  invalid_worker: [400, "Correct the named field of the worker record."],
+  invalid_scenario: [400, "Correct the named field of the scenario."],
+  invalid_trace: [400, "Correct the named line of the trace."],
+  invalid_usage: [400, "Run the command with --help."],
+  unreadable: [400, "Check that the file exists and can be read."],
+  unwritable: [400, "Check that the directory exists or can be made, and can be written."],
+  unknown_worker: [404, "Add the worker first, or use an id that router.loads() lists."],
+  model_not_found: [404, "Use a model that /v1/models lists."],
+  too_many_ranks: [507, "Raise maxRanks (at most 16384), or split the workers over several routers."],
+  memory_budget: [507, "Raise memoryBudgetBytes, or remove workers or blocks."],
+  kernel_failed: [500, "This pool's kernel trapped: please report it. Close the router and create a new one."],
+  kernel_missing: [500, "Call init() with the kernel's module before creating a router."],
+  snapshot_magic: [400, "Pass the bytes that snapshot() returned."],
+  snapshot_version: [400, "Make the snapshot with the same major version of warmroute."],
+  snapshot_checksum: [400, "The bytes were changed or cut; make a new snapshot."],
+  snapshot_truncated: [400, "The bytes were cut; make a new snapshot."],
+  snapshot_mismatch: [400, "Restore into a router with the same model, block size and name mode."],
+  snapshot_corrupt: [400, "The snapshot's content contradicts itself; make a new one."],
+  upstream_failed: [502, "The worker did not answer; check that it runs."],
+  policy_failed: [500, "Correct the policy's code."],
+  non_finite_cost: [500, "Make the scorer return finite costs."],
+  invalid_picker_row: [500, "Make the picker return a row index of its candidates."],
+  port_in_use: [500, "Choose another port, or stop what listens there."],
+  shutting_down: [503, "The router is closing; send the request elsewhere."],
+} as const satisfies Record<string, readonly [status: number, help: string]>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export interface ErrorInfo {
+  /** Machine-readable particulars: which field, index or id. */
+  details?: Record<string, unknown>;
+  /** Path of the offending field, as `a.b[0]`. */
+  path?: string;
+  line?: number;
+  column?: number;
+  retryAfterMs?: number;
+  cause?: unknown;
+}
+
+/** The one error class of the project: a stable `code`, an HTTP `status`, and how to mend it. */
+export class WarmrouteError extends Error {
+  override readonly name = "WarmrouteError";
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly help: string;
+  readonly details: Record<string, unknown>;
+  readonly path?: string;
+  readonly line?: number;
+  readonly column?: number;
+  readonly retryAfterMs?: number;
+
+  constructor(code: ErrorCode, message: string, info: ErrorInfo = {}) {
+    super(message, info.cause === undefined ? undefined : { cause: info.cause });
+    this.code = code;
+    this.status = errorCodes[code][0];
+    this.help = errorCodes[code][1];
+    this.details = info.details ?? {};
+    if (info.path !== undefined) this.path = info.path;
+    if (info.line !== undefined) this.line = info.line;
+    if (info.column !== undefined) this.column = info.column;
+    if (info.retryAfterMs !== undefined) this.retryAfterMs = info.retryAfterMs;
+  }
+}
