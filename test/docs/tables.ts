@@ -1,0 +1,55 @@
+// The tables of docs/configuration.md and docs/errors.md, made from the code they describe.
+import { readFileSync } from "node:fs";
+import ts from "typescript";
+import { type ConfigField, configFields, snakeCase } from "../../src/core/config.js";
+import { errorCodes } from "../../src/core/errors.js";
+
+const root = new URL("../../", import.meta.url);
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+/** The doc comment of each field of an interface. */
+function fieldComments(path: string, name: string): Map<string, string> {
+  const source = ts.createSourceFile(path, readFileSync(new URL(path, root), "utf8"), ts.ScriptTarget.ESNext, true);
+  const comments = new Map<string, string>();
+  for (const statement of source.statements) {
+    if (!ts.isInterfaceDeclaration(statement) || statement.name.text !== name) continue;
+    for (const member of statement.members) {
+      const [doc] = ts.getJSDocCommentsAndTags(member);
+      const text = doc && ts.getTextOfJSDocComment(doc.comment);
+      if (member.name && text) comments.set(member.name.getText(), text.replace(/\s+/g, " "));
+    }
+  }
+  return comments;
+}
+
+function range(field: ConfigField): string {
+  if (field.kind === "boolean") return "true, false";
+  return field.max === Number.MAX_VALUE ? `≥ ${field.min}` : `${field.min} … ${field.max}`;
+}
+
+function configuration(): string {
+  const meaning = fieldComments("src/core/config.ts", "KvRouterConfig");
+  const rows = Object.entries<ConfigField>(configFields).map(([name, field]) => [
+    `\`${snakeCase(name)}\``,
+    `\`${field.default}\``,
+    range(field),
+    field.overridable ? `\`${snakeCase(field.override ?? name)}\`` : "no",
+    meaning.get(name) ?? "",
+  ]);
+  return table(["field", "default", "range", "override of one request", "meaning"], rows);
+}
+
+function errors(): string {
+  const rows = Object.entries(errorCodes).map(([code, [status, help]]) => [`\`${code}\``, String(status), help]);
+  return table(["code", "HTTP status", "what to do"], rows);
+}
+
+/** By document: what must stand between its `table` markers. */
+export const tables: Readonly<Record<string, () => string>> = {
+  "docs/configuration.md": configuration,
+  "docs/errors.md": errors,
+};
