@@ -14,7 +14,7 @@ export const layers = [
 /** Folders that must run on every runtime: no Node built-in, no Node global, no package that needs them. */
 export const universal = layers.slice(0, layers.indexOf("frontend") + 1);
 /** Entries that compose universal folders only; any other file directly in src/ may import every folder. */
-const universalEntries = ["index", "workerd"];
+const universalEntries = ["index", "workerd", "exports"];
 /** Folders that may use the library as a user does, through src/index.ts. */
 const usesEntry = ["runtime", "testing", "cli"];
 const universalPackages = ["@assemblyscript/loader", "hono", "yaml", "zod"];
