@@ -1,0 +1,1 @@
+export { MockWorker, type MockWorkerOptions, type Sleep } from "./mock-worker.js";

@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, test } from "vitest";
+
+const cli = fileURLToPath(new URL("../../dist/cli.js", import.meta.url));
+const running: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill("SIGKILL");
+});
+
+/** Starts the built command; its output grows while it runs. */
+function start(args: string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [cli, "serve", ...args], { env: { ...process.env, ...env } });
+  running.push(child);
+  const output = { stdout: "", stderr: "" };
+  child.stdout.on("data", (data) => (output.stdout += data));
+  child.stderr.on("data", (data) => (output.stderr += data));
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { child, output, exited };
+}
+
+/** Starts a server and waits for the line that says where it listens. */
+async function listening(args: string[], env: Record<string, string> = {}) {
+  const server = start(args, env);
+  const url = await new Promise<string>((resolve, reject) => {
+    const look = () => {
+      const line = /^listening on (http:\/\/\S+)\n$/m.exec(server.output.stdout);
+      if (line) resolve(line[1]!);
+    };
+    server.child.stdout!.on("data", look);
+    void server.exited.then((code) => reject(new Error(`exited ${code}: ${server.output.stderr}`)));
+  });
+  return { ...server, url };
+}
+
+const post = (url: string, path: string, body: object) =>
+  fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "mock", ...body }),
+  });
+
+const decision = (answer: Response) => ({
+  worker: answer.headers.get("x-warmroute-worker"),
+  blocks: Number(answer.headers.get("x-warmroute-overlap-blocks")),
+  evidence: answer.headers.get("x-warmroute-evidence"),
+});
+
+describe("warmroute serve", () => {
+  test("npm start -- --once: prints the demonstration and exits 0", async () => {
+    const { output, exited } = start(["--mock", "4", "--demo", "--once"]);
+    expect(await exited).toBe(0);
+    expect(output.stderr).toBe("");
+    expect(output.stdout).toContain("Ada, first turn");
+    expect(output.stdout).toContain("the workers report the same");
+    expect(output.stdout).toContain("npx warmroute replay examples/sample-trace.jsonl");
+    expect(output.stdout).not.toContain("listening on");
+    expect(output.stdout).not.toContain("\x1b[");
+  });
+
+  test("--json prints the demonstration as one document", async () => {
+    const { output, exited } = start(["--mock", "4", "--once", "--json"]);
+    expect(await exited).toBe(0);
+    const { demonstration: rows, workers } = JSON.parse(output.stdout);
+    expect(workers).toHaveLength(4);
+    const [ada, ben, adaAgain, , letter, benAgain] = rows;
+    expect(ada).toMatchObject({ reused_blocks: 0, cached_tokens: 0, evidence: "none" });
+    // The system prompt is shared, a conversation grows: both are found again where they were.
+    expect(ben.worker).toBe(ada.worker);
+    expect(ben.reused_blocks).toBeGreaterThan(20);
+    expect(adaAgain.worker).toBe(ada.worker);
+    expect(adaAgain.reused_blocks).toBeGreaterThanOrEqual(ada.prompt_blocks);
+    for (const row of rows) expect(row.cached_tokens).toBe(row.reused_blocks * 16);
+    // A busy worker loses a request although it holds most of it.
+    expect(letter.worker).toBe(ada.worker);
+    expect(benAgain.worker).not.toBe(ada.worker);
+    expect(benAgain.why).toContain("is busy");
+  });
+
+  test("serves: two requests that share a prefix land on one worker, the second reports the overlap", async () => {
+    const { url, child, output, exited } = await listening(["--mock", "3", "--port", "0", "--seed", "7"]);
+    expect(output.stdout).toBe(`listening on ${url}\n`);
+    const shared = "a long preamble that both prompts have in common ".repeat(20);
+    const first = await post(url, "/v1/completions", { prompt: `${shared}one`, max_tokens: 2 });
+    await first.text();
+    const second = await post(url, "/v1/completions", { prompt: `${shared}two`, max_tokens: 2 });
+    const { usage } = (await second.json()) as { usage: { prompt_tokens_details: { cached_tokens: number } } };
+    expect(decision(first)).toMatchObject({ blocks: 0, evidence: "none" });
+    expect(decision(second)).toEqual({ worker: decision(first).worker, blocks: 15, evidence: "approximate" });
+    // 15 blocks of 64 bytes are 240 tokens of 4.
+    expect(usage.prompt_tokens_details.cached_tokens).toBe(240);
+
+    const stream = await post(url, "/v1/chat/completions", {
+      messages: [{ role: "user", content: "hi" }],
+      stream: true,
+    });
+    expect((await stream.text()).endsWith("data: [DONE]\n\n")).toBe(true);
+    const models = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(models.data.map(({ id }) => id)).toEqual(["mock"]);
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+
+    child.kill("SIGTERM");
+    expect(await exited).toBe(0);
+  });
+
+  test("C55: starts although its only worker is down, and says so per request", async () => {
+    const { url } = await listening(["--worker", "http://127.0.0.1:1", "--port", "0"]);
+    const answer = await post(url, "/v1/completions", { model: "any", prompt: "a" });
+    expect(answer.status).toBe(502);
+    expect(((await answer.json()) as { error: { code: string } }).error.code).toBe("upstream_failed");
+  });
+
+  test("routes to real workers over HTTP, whatever their models are called", async () => {
+    const mock = await listening(["--mock", "1", "--port", "0"]);
+    const router = await listening(["--worker", `${mock.url},id=42`, "--port", "0"]);
+    const answer = await post(router.url, "/v1/completions", { prompt: "a", max_tokens: 1 });
+    expect(answer.status).toBe(200);
+    expect(decision(answer).worker).toBe("42");
+    const models = (await (await fetch(`${router.url}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(models.data.map(({ id }) => id)).toEqual(["mock"]);
+  });
+
+  test("takes its port from PORT, and a taken one is a typed error", async () => {
+    const { url } = await listening(["--mock", "1"], { PORT: "0" });
+    const { port } = new URL(url);
+    const second = start(["--mock", "1", "--json"], { PORT: port });
+    expect(await second.exited).toBe(1);
+    expect(JSON.parse(second.output.stderr).error.code).toBe("port_in_use");
+  });
+
+  test.each([
+    [[]],
+    [["--mock", "0"]],
+    [["--mock", "two"]],
+    [["--mock", "2", "--worker", "http://a"]],
+    [["--worker", "http://a,port=1"]],
+    [["--worker", "http://a", "--demo"]],
+    [["--mock", "1", "--port", "65536"]],
+    [["--mock", "1", "--block-size", "0"]],
+    [["--mock", "1", "--seed", "x"]],
+  ])("%j is bad usage", async (args) => {
+    const { output, exited } = start(args);
+    expect(await exited).toBe(2);
+    expect(output.stdout).toBe("");
+    expect(output.stderr).not.toBe("");
+  });
+});
