@@ -1,0 +1,39 @@
+import { open, rename, rm, writeFile } from "node:fs/promises";
+import { WarmrouteError } from "../core/errors.js";
+
+/** The lines of a text file, one at a time. Throws `unreadable`. */
+export async function* linesOf(path: string): AsyncGenerator<string> {
+  let rest = "";
+  try {
+    const file = await open(path);
+    for await (const chunk of file.createReadStream({ encoding: "utf8" })) {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop()!;
+      yield* lines;
+    }
+  } catch (error) {
+    throw new WarmrouteError("unreadable", `cannot read ${path}: ${reasonOf(error)}`, { cause: error });
+  }
+  yield rest;
+}
+
+/** Writes files (path → parts) under temporary names and renames them when all are whole. Throws `unwritable`. */
+export async function writeTogether(files: Record<string, Iterable<string>>): Promise<void> {
+  const temporary = (path: string): string => `${path}.${process.pid}.tmp`;
+  let current = "";
+  try {
+    for (current in files) await writeFile(temporary(current), files[current]!);
+    for (current in files) await rename(temporary(current), current);
+  } catch (error) {
+    for (const path in files) await rm(temporary(path), { force: true });
+    throw unwritable(current, error);
+  }
+}
+
+export function unwritable(path: string, error: unknown): WarmrouteError {
+  return new WarmrouteError("unwritable", `cannot write ${path}: ${reasonOf(error)}`, { cause: error });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

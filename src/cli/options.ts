@@ -1,0 +1,22 @@
+import { WarmrouteError } from "../core/errors.js";
+import { describe } from "../core/ids.js";
+
+/** A wrong option; `path` is the option, and `suggestion` goes into `details`. */
+export function usageError(option: string, message: string, suggestion?: string): WarmrouteError {
+  const details = suggestion === undefined ? {} : { suggestion };
+  return new WarmrouteError("invalid_usage", message, { path: option, details });
+}
+
+/** Reads a whole number from 1 to `most`. */
+export function wholeOption(option: string, text: string, most: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= 1 && value <= most) return value;
+  throw usageError(option, `${option} must be a whole number from 1 to ${most}, not ${describe(text)}`);
+}
+
+/** Reads a finite number above 0. */
+export function positiveOption(option: string, text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (value > 0 && Number.isFinite(value)) return value;
+  throw usageError(option, `${option} must be a number above 0, not ${describe(text)}`);
+}

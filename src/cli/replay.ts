@@ -1,0 +1,130 @@
+import { access, constants, mkdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { SingleBar } from "cli-progress";
+import type { Command } from "commander";
+import { describe, parseU64 } from "../core/ids.js";
+import "../kernel/inlined.js";
+import {
+  closest,
+  modes,
+  Prompts,
+  type ReplaySetup,
+  type Report,
+  readTrace,
+  renderTable,
+  replayMode,
+  summaryDocument,
+  vllmDefaults,
+} from "../replay/index.js";
+import { linesOf, unwritable, writeTogether } from "./files.js";
+import { positiveOption, usageError, wholeOption } from "./options.js";
+
+interface ReplayFlags {
+  workers: string;
+  mode: string;
+  seed: string;
+  out?: string;
+  blockSize: string;
+  blocks: string;
+  speed: string;
+  skipBad?: boolean;
+  itl?: boolean;
+  json?: boolean;
+}
+
+/** Adds `warmroute replay`. */
+export function registerReplay(program: Command): void {
+  program
+    .command("replay")
+    .description("simulate a request trace on model workers, and compare ways to route it")
+    .argument("<trace>", "a file in the Mooncake format: one JSON object a line")
+    .option("--workers <n>", "number of workers", "8")
+    .option("--mode <names>", `ways to route, separated by commas: ${Object.keys(modes).join(", ")}`, "kv,round_robin")
+    .option("--seed <n>", "seed of all random choices", "1")
+    .option("--out <dir>", "write requests.jsonl and summary.json there")
+    .option("--block-size <tokens>", "tokens a KV block", String(vllmDefaults.blockSize))
+    .option("--blocks <n>", "KV blocks of each worker", String(vllmDefaults.blocks))
+    .option("--speed <x>", "divide the trace's times by this", "1")
+    .option("--skip-bad", "leave bad lines out and count them")
+    .option("--itl", "write the time between all tokens of each request")
+    .option("--json", "print the summary document alone")
+    .action(replay);
+}
+
+async function replay(path: string, flags: ReplayFlags): Promise<void> {
+  const names = readModes(flags.mode);
+  const workers = wholeOption("--workers", flags.workers, 16_384);
+  const blockSize = wholeOption("--block-size", flags.blockSize, 1_048_576);
+  const blocks = wholeOption("--blocks", flags.blocks, 16_777_216);
+  const speed = positiveOption("--speed", flags.speed);
+  const seed = parseU64(flags.seed, "--seed", "invalid_usage");
+
+  const trace = await readTrace(linesOf(path), { skipBad: flags.skipBad ?? false });
+  if (flags.out !== undefined) await prepareDirectory(flags.out);
+  const prompts = new Prompts(trace, blockSize);
+  const setup: ReplaySetup = { trace, prompts, workers, blocks, seed, speed };
+  const reports = await replayModes(names, setup, flags.itl ?? false);
+
+  const name = basename(path);
+  const summary = `${JSON.stringify(summaryDocument(name, setup, reports), null, 2)}\n`;
+  if (flags.out !== undefined) {
+    await writeTogether({
+      [join(flags.out, "requests.jsonl")]: requestLines(reports),
+      [join(flags.out, "summary.json")]: [summary],
+    });
+  }
+  process.stdout.write(flags.json ? summary : renderTable(name, trace, prompts, reports));
+  if (flags.json && trace.skipped.length > 0) {
+    process.stderr.write(`skipped ${trace.skipped.length} bad lines, the first: ${trace.skipped[0]!.reason}\n`);
+  }
+}
+
+async function replayModes(names: readonly string[], setup: ReplaySetup, withItl: boolean): Promise<Report[]> {
+  const bar = new SingleBar({
+    stream: process.stderr,
+    format: "{mode} [{bar}] {percentage} % | {eta_formatted} left",
+    clearOnComplete: true,
+    hideCursor: true,
+  });
+  const terminal = process.stderr.isTTY === true;
+  if (terminal) bar.start(names.length * setup.trace.requests.length, 0, { mode: names[0] });
+  try {
+    const reports: Report[] = [];
+    for (const mode of names) {
+      reports.push(await replayMode(mode, setup, { withItl, onEnd: () => terminal && bar.increment(1, { mode }) }));
+    }
+    return reports;
+  } finally {
+    if (terminal) bar.stop();
+  }
+}
+
+function* requestLines(reports: readonly Report[]): Generator<string> {
+  const group = 512;
+  for (const { lines } of reports) {
+    for (let i = 0; i < lines.length; i += group) yield `${lines.slice(i, i + group).join("\n")}\n`;
+  }
+}
+
+async function prepareDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true });
+    await access(path, constants.W_OK);
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+function readModes(list: string): string[] {
+  const names = list.split(",").map((name) => name.trim());
+  names.forEach((name, i) => {
+    if (!Object.hasOwn(modes, name)) {
+      const known = Object.keys(modes);
+      const suggestion = closest(name, known);
+      const hint = suggestion === undefined ? `the modes are ${known.join(", ")}` : `did you mean ${suggestion}?`;
+      throw usageError("--mode", `unknown mode ${describe(name)}; ${hint}`, suggestion);
+    }
+    if (names.indexOf(name) < i) throw usageError("--mode", `the mode ${name} is given twice`);
+  });
+  return names;
+}
