@@ -1,0 +1,225 @@
+// Bookings: the load charged to a rank for one request, from its selection until it ends.
+//
+//   booking 56 B
+//   | first piece of the prompt's path, 16 B (prompts.ts) |
+//   | generation u32 | slot u32 | previous u32 | next u32 |     ids in the rank's list
+//   | weight of its own blocks i64 | prefill tokens f64 |
+//   | own blocks u32 | live u32 |
+//
+// Own blocks are shared with nobody: output blocks, and prompt blocks that must not be reused.
+// A handle is an id and the generation it was given out with; ending a booking raises the
+// generation, so a late call cannot touch whoever has the id next. Free ids are chained by `next`.
+import { slabAt, slabDirectory, slabNew, slabTake, slabTop } from "../memory/slab";
+import { OK, UNKNOWN_BOOKING, UNKNOWN_RANK } from "../status";
+import { promptGive, promptsInit, promptTake, promptWeigh } from "./prompts";
+import {
+  bookingListOf,
+  chargeBlocks,
+  chargeColumn,
+  NO_ROW,
+  PREFILL,
+  rankDrop,
+  REQUESTS,
+  rowOf,
+  WEIGHT_ONE,
+} from "./ranks";
+
+const BOOKING_BYTES: u32 = 56;
+/** More tokens than linear memory can hold: keeps the sums of whole numbers exact. */
+const PREFILL_MAX: f64 = 4294967296;
+
+let bookings: usize = 0;
+let directory: usize = 0;
+let free: u32 = 0;
+let live: u32 = 0;
+
+/** Starts without bookings and prompts; false when there is no room. */
+export function bookingsInit(): bool {
+  free = 0;
+  live = 0;
+  bookings = slabNew(BOOKING_BYTES);
+  if (!bookings) return false;
+  directory = slabDirectory(bookings);
+  return promptsInit();
+}
+
+/** Bookings that have not ended. */
+export function bookingCount(): u32 {
+  return live;
+}
+
+/** One past the highest id ever given out. */
+export function bookingTop(): u32 {
+  return slabTop(bookings);
+}
+
+// @ts-ignore: decorator
+@inline export function bookingAt(id: u32): usize {
+  return slabAt(directory, BOOKING_BYTES, id);
+}
+
+/** The generation of a booking: the second half of its handle. */
+export function bookingGeneration(id: u32): u32 {
+  return load<u32>(bookingAt(id), 16);
+}
+
+/** A record that no booking has, its generation kept; 0 when there is no room. */
+function idTake(): u32 {
+  if (free) {
+    const id = free;
+    free = load<u32>(bookingAt(id), 28);
+    return id;
+  }
+  return idAppend();
+}
+
+/** A record beyond the last. */
+function idAppend(): u32 {
+  const id = slabTake(bookings);
+  if (id) memory.fill(bookingAt(id), 0, BOOKING_BYTES);
+  return id;
+}
+
+function idGive(id: u32): void {
+  const b = bookingAt(id);
+  store<u32>(b, free, 28);
+  store<u32>(b, 0, 52);
+  free = id;
+}
+
+function begin(id: u32, slot: u32, hashes: usize, n: u32, ownBlocks: u32, ownWeight: i64, prefill: f64): bool {
+  const b = bookingAt(id);
+  const weight = promptTake(b, slot, hashes, n);
+  if (weight < 0) {
+    idGive(id);
+    return false;
+  }
+  const list = bookingListOf(slot);
+  const next = load<u32>(list);
+  store<u32>(b, slot, 20);
+  store<u32>(b, 0, 24);
+  store<u32>(b, next, 28);
+  store<i64>(b, ownWeight, 32);
+  store<f64>(b, prefill, 40);
+  store<u32>(b, ownBlocks, 48);
+  store<u32>(b, 1, 52);
+  if (next) store<u32>(bookingAt(next), id, 24);
+  store<u32>(list, id);
+  live++;
+  chargeBlocks(slot, weight + ownWeight);
+  chargeColumn(PREFILL, slot, prefill);
+  chargeColumn(REQUESTS, slot, 1);
+  return true;
+}
+
+/**
+ * Charges a request to a rank: `n` sequence hashes (u64) at `hashes`, shared with the rank's other
+ * requests, `privateBlocks` prompt blocks that are shared with none, and whole prefill tokens.
+ * Answers the booking's id; 0 when there is no room or the slot holds no rank: nothing was changed.
+ */
+export function book(slot: u32, hashes: usize, n: u32, privateBlocks: u32, prefillTokens: f64): u32 {
+  if (rowOf(slot) == NO_ROW) return 0;
+  const id = idTake();
+  if (!id) return 0;
+  const prefill = prefillTokens > 0 ? min(Math.floor(prefillTokens), PREFILL_MAX) : 0;
+  const own = WEIGHT_ONE * <i64>privateBlocks;
+  return begin(id, slot, hashes, n, privateBlocks, own, prefill) ? id : 0;
+}
+
+/**
+ * Books again what a snapshot says, under the id after the last. False when there is no room:
+ * nothing was changed, but the id is spent.
+ */
+export function bookingRestore(
+  generation: u32,
+  slot: u32,
+  hashes: usize,
+  n: u32,
+  ownBlocks: u32,
+  ownWeight: i64,
+  prefill: f64,
+): bool {
+  const id = idAppend();
+  if (!id) return false;
+  store<u32>(bookingAt(id), generation, 16);
+  return begin(id, slot, hashes, n, ownBlocks, ownWeight, prefill);
+}
+
+/** Makes the id after the last a free one of this generation; false when there is no room. */
+export function bookingRestoreFree(generation: u32): bool {
+  const id = idAppend();
+  if (!id) return false;
+  store<u32>(bookingAt(id), generation, 16);
+  idGive(id);
+  return true;
+}
+
+function isLive(id: u32, generation: u32): bool {
+  if (!id || id >= slabTop(bookings)) return false;
+  const b = bookingAt(id);
+  return load<u32>(b, 52) != 0 && load<u32>(b, 16) == generation;
+}
+
+/** The request's first token is out: its prefill tokens no longer count. Idempotent. */
+export function bookingPrefillComplete(id: u32, generation: u32): i32 {
+  if (!isLive(id, generation)) return UNKNOWN_BOOKING;
+  const b = bookingAt(id);
+  chargeColumn(PREFILL, load<u32>(b, 20), -load<f64>(b, 40));
+  store<f64>(b, 0, 40);
+  return OK;
+}
+
+/**
+ * The request's output crossed a block boundary. A `fraction` in 0…1 becomes the weight of every
+ * block that only this request references on its rank (spec/scheduling.md §1.5); with NaN the new
+ * block weighs 1 and the others stay.
+ */
+export function bookingOutputBlock(id: u32, generation: u32, fraction: f64): i32 {
+  if (!isLive(id, generation)) return UNKNOWN_BOOKING;
+  const b = bookingAt(id);
+  const slot = load<u32>(b, 20);
+  const blocks = load<u32>(b, 48) + 1;
+  const before = load<i64>(b, 32);
+  let own = before + WEIGHT_ONE;
+  let change: i64 = 0;
+  if (fraction == fraction) {
+    const weight = <i64>nearest(min(max(fraction, 0), 1) * <f64>WEIGHT_ONE);
+    own = weight * <i64>blocks;
+    change = promptWeigh(b, slot, 0, u32.MAX_VALUE, weight, true);
+  }
+  store<u32>(b, blocks, 48);
+  store<i64>(b, own, 32);
+  chargeBlocks(slot, own - before + change);
+  return OK;
+}
+
+function end(id: u32): void {
+  const b = bookingAt(id);
+  const slot = load<u32>(b, 20);
+  const previous = load<u32>(b, 24);
+  const next = load<u32>(b, 28);
+  if (next) store<u32>(bookingAt(next), previous, 24);
+  store<u32>(previous ? bookingAt(previous) + 28 : bookingListOf(slot), next);
+  chargeBlocks(slot, -promptGive(b, slot) - load<i64>(b, 32));
+  chargeColumn(PREFILL, slot, -load<f64>(b, 40));
+  chargeColumn(REQUESTS, slot, -1);
+  store<u32>(b, load<u32>(b, 16) + 1, 16);
+  idGive(id);
+  live--;
+}
+
+/** Ends a booking and takes its whole load away. UNKNOWN_BOOKING, and no effect, when it has ended. */
+export function bookingFree(id: u32, generation: u32): i32 {
+  if (!isLive(id, generation)) return UNKNOWN_BOOKING;
+  end(id);
+  return OK;
+}
+
+/** Takes a rank away and ends its bookings. */
+export function rankRemove(slot: u32): i32 {
+  if (rowOf(slot) == NO_ROW) return UNKNOWN_RANK;
+  const list = bookingListOf(slot);
+  while (load<u32>(list)) end(load<u32>(list));
+  rankDrop(slot);
+  return OK;
+}

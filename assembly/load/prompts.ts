@@ -1,0 +1,291 @@
+// Active prompts: which leading blocks of a prompt each rank is working on now, shared between
+// requests (runs.ts). A request's path is named by where it ends; its parents are the way back.
+//
+//   piece 16 B   | last run u32 | blocks u32 | next piece u32 | - |
+//
+// A path is one piece, the first 16 bytes of its booking. Only hashes that are no true chain, as
+// [4] beside [1, 2, 3, 4], need more: the piece of [1, 2, 3] and one that enters [4] from outside.
+import { EXTENT_MAX } from "../memory/extents";
+import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
+import { activeColumn, NO_ROW, rowOf, touchedColumn, WEIGHT_ONE } from "./ranks";
+import {
+  holderOf,
+  holdersOf,
+  runBlocks,
+  runEntries,
+  runHold,
+  runHolders,
+  runLength,
+  runLetGo,
+  runNew,
+  runParent,
+  runsInit,
+  runSplit,
+  runStarting,
+  runTidy,
+} from "./runs";
+
+const PIECE_BYTES: u32 = 16;
+
+let pieces: usize = 0;
+let directory: usize = 0;
+let touched: u32 = 0;
+
+/** Starts without prompts; false when there is no room. */
+export function promptsInit(): bool {
+  touched = 0;
+  pieces = slabNew(PIECE_BYTES);
+  if (!pieces) return false;
+  directory = slabDirectory(pieces);
+  return runsInit();
+}
+
+// @ts-ignore: decorator
+@inline function lastRun(piece: usize): u32 {
+  return load<u32>(piece);
+}
+// @ts-ignore: decorator
+@inline function blocksOf(piece: usize): u32 {
+  return load<u32>(piece, 4);
+}
+// @ts-ignore: decorator
+@inline function nextPiece(piece: usize): usize {
+  const id = load<u32>(piece, 8);
+  return id ? slabAt(directory, PIECE_BYTES, id) : 0;
+}
+
+function extend(piece: usize, run: u32, blocks: u32): void {
+  store<u32>(piece, run);
+  store<u32>(piece, blocksOf(piece) + blocks, 4);
+}
+
+/** How many leading hashes of a run are the first of `n` hashes at `hashes`; the first one is known to be. */
+function common(run: u32, hashes: usize, n: u32): u32 {
+  const blocks = runBlocks(run);
+  let high = min(runLength(run), n);
+  let low: u32 = 1;
+  if (load<u64>(blocks + (<usize>(high - 1) << 3)) == load<u64>(hashes + (<usize>(high - 1) << 3))) return high;
+  high--;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (load<u64>(blocks + (<usize>(middle - 1) << 3)) == load<u64>(hashes + (<usize>(middle - 1) << 3))) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** Lays the path of `n` hashes: finds its runs, cuts and adds where it must. Holds nothing yet. */
+function lay(piece: usize, hashes: usize, n: u32): bool {
+  let k: u32 = 0;
+  while (k < n) {
+    const at = hashes + (<usize>k << 3);
+    const before = lastRun(piece);
+    let run = runStarting(load<u64>(at));
+    if (!run) {
+      const length = min(n - k, EXTENT_MAX);
+      run = runNew(before, at, length);
+      if (!run) return false;
+      extend(piece, run, length);
+      k += length;
+      continue;
+    }
+    const m = common(run, at, n - k);
+    if (m < runLength(run)) {
+      run = runSplit(run, m);
+      if (!run) return false;
+    }
+    if (runParent(run) != before) {
+      if (before) {
+        const id = slabTake(pieces);
+        if (!id) return false;
+        store<u32>(piece, id, 8);
+        piece = slabAt(directory, PIECE_BYTES, id);
+        memory.fill(piece, 0, PIECE_BYTES);
+      }
+      if (runParent(run)) runEntries(run, 1);
+    }
+    extend(piece, run, m);
+    k += m;
+  }
+  return true;
+}
+
+/**
+ * Makes a rank work on the `n` sequence hashes at `hashes`; fills `piece`, the first of the path.
+ * Answers the weight this adds to the rank; -1 when there is no room: nothing was changed.
+ */
+export function promptTake(piece: usize, slot: u32, hashes: usize, n: u32): i64 {
+  memory.fill(piece, 0, PIECE_BYTES);
+  let added: i64 = 0;
+  let held: u32 = 0;
+  let fits = lay(piece, hashes, n);
+  for (let p = piece; p && fits; p = nextPiece(p)) {
+    let run = lastRun(p);
+    for (let left = blocksOf(p); left; left -= runLength(run), run = runParent(run)) {
+      const weight = runHold(run, slot);
+      fits = weight >= 0;
+      if (!fits) break;
+      added += weight;
+      held++;
+    }
+  }
+  if (fits) return added;
+  promptLeave(piece, slot, held);
+  return -1;
+}
+
+/** Ends a rank's work on a path; answers the weight this takes from the rank. */
+export function promptGive(piece: usize, slot: u32): i64 {
+  return promptLeave(piece, slot, u32.MAX_VALUE);
+}
+
+/** Lets go of the first `held` runs, in the order in which promptTake() holds them, and of the path. */
+function promptLeave(piece: usize, slot: u32, held: u32): i64 {
+  let taken: i64 = 0;
+  for (let p = piece; p; p = nextPiece(p)) {
+    let run = lastRun(p);
+    for (let left = blocksOf(p); left; ) {
+      if (held) {
+        taken += runLetGo(run, slot);
+        held--;
+      }
+      const parent = runParent(run);
+      left -= runLength(run);
+      if (!left && parent) runEntries(run, -1);
+      run = parent;
+    }
+  }
+  for (let p = piece; p; p = nextPiece(p)) runTidy(lastRun(p));
+  let id = load<u32>(piece, 8);
+  while (id) {
+    const next = load<u32>(slabAt(directory, PIECE_BYTES, id), 8);
+    slabGive(pieces, id);
+    id = next;
+  }
+  memory.fill(piece, 0, PIECE_BYTES);
+  return taken;
+}
+
+/**
+ * Sets the weight of each block in [from, to) of a path, on this rank, that begins and ends with a
+ * run; with `exclusive` only where no other request shares it. Answers what the rank's weight
+ * changes by.
+ */
+export function promptWeigh(piece: usize, slot: u32, from: u32, to: u32, weight: i64, exclusive: bool): i64 {
+  let change: i64 = 0;
+  let base: u32 = 0;
+  for (let p = piece; p; p = nextPiece(p)) {
+    let run = lastRun(p);
+    for (let left = blocksOf(p); left; run = runParent(run)) {
+      const length = runLength(run);
+      left -= length;
+      const holder = holderOf(run, slot);
+      if (base + left < from || base + left + length > to || (exclusive && load<u32>(holder, 4) > 1)) continue;
+      change += (weight - load<i64>(holder, 8)) * <i64>length;
+      store<i64>(holder, weight, 8);
+    }
+    base += blocksOf(p);
+  }
+  return change;
+}
+
+/** Makes a run of a path end after `k` of its blocks; false when there is no room. */
+export function promptCut(piece: usize, k: u32): bool {
+  let base: u32 = 0;
+  for (let p = piece; p; p = nextPiece(p)) {
+    let run = lastRun(p);
+    for (let left = blocksOf(p); left; run = runParent(run)) {
+      const length = runLength(run);
+      left -= length;
+      const start = base + left;
+      if (start < k && k < start + length) return runSplit(run, k - start) != 0;
+    }
+    base += blocksOf(p);
+  }
+  return true;
+}
+
+/** Blocks of a path. */
+export function promptBlocks(piece: usize): u32 {
+  let n: u32 = 0;
+  for (let p = piece; p; p = nextPiece(p)) n += blocksOf(p);
+  return n;
+}
+
+/** Writes a path's sequence hashes to `out`, u64 each. */
+export function promptHashes(piece: usize, out: usize): void {
+  for (let p = piece; p; p = nextPiece(p)) {
+    let run = lastRun(p);
+    for (let left = blocksOf(p); left; run = runParent(run)) {
+      left -= runLength(run);
+      memory.copy(out + (<usize>left << 3), runBlocks(run), <usize>runLength(run) << 3);
+    }
+    out += <usize>blocksOf(p) << 3;
+  }
+}
+
+/**
+ * Stretches of a path whose blocks do not weigh 1 on this rank: how many; written to `out`, if it
+ * is not 0, as | first block u32 | blocks u32 | weight i64 |.
+ */
+export function promptWeights(piece: usize, slot: u32, out: usize): u32 {
+  let n: u32 = 0;
+  let base: u32 = 0;
+  for (let p = piece; p; p = nextPiece(p)) {
+    let run = lastRun(p);
+    for (let left = blocksOf(p); left; run = runParent(run)) {
+      const length = runLength(run);
+      left -= length;
+      const weight = load<i64>(holderOf(run, slot), 8);
+      if (weight == WEIGHT_ONE) continue;
+      if (out) {
+        const at = out + (<usize>n << 4);
+        store<u32>(at, base + left);
+        store<u32>(at, length, 4);
+        store<i64>(at, weight, 8);
+      }
+      n++;
+    }
+    base += blocksOf(p);
+  }
+  return n;
+}
+
+/**
+ * Writes to the column `active` how many leading blocks of the `n` sequence hashes at `hashes` each
+ * rank is working on. The column is 0 elsewhere; clearActive() makes it so again.
+ */
+export function projectActive(hashes: usize, n: u32): void {
+  const active = activeColumn();
+  const list = touchedColumn();
+  for (let k: u32 = 0; k < n; ) {
+    const run = runStarting(load<u64>(hashes + (<usize>k << 3)));
+    if (!run) return;
+    const m = common(run, hashes + (<usize>k << 3), n - k);
+    const holders = holdersOf(run);
+    const end = holders + (<usize>runHolders(run) << 4);
+    for (let h = holders; h < end; h += 16) {
+      const slot = load<u32>(h);
+      const at = active + (<usize>rowOf(slot) << 3);
+      if (load<f64>(at) != <f64>k) continue;
+      store<f64>(at, <f64>(k + m));
+      if (!k) {
+        store<u32>(list + (<usize>touched << 2), slot);
+        touched++;
+      }
+    }
+    if (m < runLength(run)) return;
+    k += m;
+  }
+}
+
+/** Takes back what projectActive() wrote. */
+export function clearActive(): void {
+  const active = activeColumn();
+  const list = touchedColumn();
+  for (let i: u32 = 0; i < touched; i++) {
+    const row = rowOf(load<u32>(list + (<usize>i << 2)));
+    if (row != NO_ROW) store<f64>(active + (<usize>row << 3), 0);
+  }
+  touched = 0;
+}

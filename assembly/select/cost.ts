@@ -1,0 +1,280 @@
+// The default cost of every row (spec/plugins.md §4.1, spec/scheduling.md §4.3), lower is better:
+//
+//   C       = round((device + host·h + disk·k) · B)            half away from zero
+//   decay   = 1 / (1 + δ · ((A − Amin)⁺ / B) / R)              if prefill is tracked and δ > 0, else 1
+//   credit  = γ·decay·device + h·host + k·disk + σ·shared
+//   cost    = λ · max(0, ((A + max(0, N − C)) + C) / B − credit) + D + ω·Q
+//   cost    = max(0, D − credit) + ω·Q                         plain decode: not tracked, γ > 0
+//   cost    = D + ω·Q                                          not tracked otherwise
+//
+// with N prompt tokens, R request blocks, B block size, A prefill, Q requests,
+// D = decode + (sequence blocks − active); then times the taint multiplier. Two rows at a time in
+// f64, in the order written, so that equal rows are equal to the bit. Credits stay at γ = 0.
+//
+//   params, 8 f64   | γ | δ | λ | ω | h | k | σ | T |
+import {
+  activeColumn,
+  costColumn,
+  decodeColumn,
+  deviceColumn,
+  diskColumn,
+  hostColumn,
+  paddedRows,
+  prefillColumn,
+  requestsColumn,
+  sharedColumn,
+  taintColumn,
+} from "../load/ranks";
+import { eligibleColumn } from "./eligible";
+import { taintMultiplier, taintPair } from "./exp";
+
+/** Prefill tokens are tracked: the prefill term counts. */
+export const FLAG_TRACK: u32 = 1;
+/** The pool's role is decode, without conditional disaggregation. */
+export const FLAG_DECODE: u32 = 2;
+/** The columns host and disk are filled. */
+export const FLAG_LOWER: u32 = 4;
+/** The column shared is filled. */
+export const FLAG_SHARED: u32 = 8;
+/** The column taint is filled. */
+export const FLAG_TAINTS: u32 = 16;
+/** The column mask is filled. */
+export const FLAG_MASK: u32 = 32;
+
+/** Costs end at 2^1021: a rank that may be chosen never looks like one that may not. */
+const CAP: f64 = 2.247116418577895e307;
+
+let credit: f64 = 0;
+let decay: f64 = 0;
+let prefillScale: f64 = 0;
+let requestWeight: f64 = 0;
+let hostWeight: f64 = 0;
+let diskWeight: f64 = 0;
+let sharedWeight: f64 = 0;
+let tokens: f64 = 0;
+let size: f64 = 0;
+let promptBlocks: f64 = 0;
+let sequences: f64 = 0;
+let tracks: bool = false;
+let plainDecode: bool = false;
+let taints: bool = false;
+let lowestPrefill: f64 = 0;
+
+function setUp(params: usize, promptTokens: f64, blockSize: f64, requestBlocks: f64, sequenceBlocks: f64, flags: u32): void {
+  const lower = (flags & FLAG_LOWER) != 0;
+  tracks = (flags & FLAG_TRACK) != 0;
+  taints = (flags & FLAG_TAINTS) != 0;
+  credit = load<f64>(params);
+  plainDecode = !tracks && (flags & FLAG_DECODE) != 0 && credit > 0;
+  decay = tracks && requestBlocks > 0 ? load<f64>(params, 8) : 0;
+  prefillScale = load<f64>(params, 16);
+  requestWeight = load<f64>(params, 24);
+  hostWeight = lower ? load<f64>(params, 32) : 0;
+  diskWeight = lower ? load<f64>(params, 40) : 0;
+  sharedWeight = flags & FLAG_SHARED ? load<f64>(params, 48) : 0;
+  tokens = promptTokens;
+  size = blockSize;
+  promptBlocks = requestBlocks;
+  sequences = sequenceBlocks;
+}
+
+/**
+ * Fills the cost column: +Infinity for rows that may not be chosen. Tokens, block size and blocks
+ * are whole numbers; `sequenceBlocks` are the complete blocks that the column `active` is out of.
+ */
+export function scoreRows(
+  params: usize,
+  promptTokens: f64,
+  blockSize: f64,
+  requestBlocks: f64,
+  sequenceBlocks: f64,
+  flags: u32,
+): void {
+  setUp(params, promptTokens, blockSize, requestBlocks, sequenceBlocks, flags);
+  const gates = eligibleColumn((flags & FLAG_MASK) != 0);
+  if (!tracks) scoreUntracked(gates);
+  else if (decay > 0 || flags & (FLAG_LOWER | FLAG_SHARED)) {
+    lowestPrefill = decay > 0 ? leastPrefill(gates) : 0;
+    scoreTiers(gates);
+  } else if (requestWeight > 0) scoreDevice(gates, true);
+  else scoreDevice(gates, false);
+  if (taints) multiplyTaints();
+}
+
+function leastPrefill(gates: usize): f64 {
+  const prefill = prefillColumn();
+  const end = <usize>paddedRows() << 3;
+  let least = f64x2.splat(Infinity);
+  for (let i: usize = 0; i < end; i += 16) {
+    least = f64x2.pmin(least, f64x2.add(v128.load(prefill + i), v128.load(gates + i)));
+  }
+  return min(f64x2.extract_lane(least, 0), f64x2.extract_lane(least, 1));
+}
+
+// @ts-ignore: decorator
+@inline function finish(cost: v128, gate: v128): v128 {
+  return f64x2.add(f64x2.pmin(cost, f64x2.splat(CAP)), gate);
+}
+
+/** Two rows with device overlap alone: C is whole as it stands. */
+// @ts-ignore: decorator
+@inline function devicePair(prefill: v128, decode: v128, device: v128, active: v128): v128 {
+  const cached = f64x2.mul(device, f64x2.splat(size));
+  const zero = f64x2.splat(0);
+  const raw = f64x2.add(f64x2.add(prefill, f64x2.pmax(zero, f64x2.sub(f64x2.splat(tokens), cached))), cached);
+  const blocks = f64x2.sub(f64x2.div(raw, f64x2.splat(size)), f64x2.mul(f64x2.splat(credit), device));
+  const cost = f64x2.mul(f64x2.splat(prefillScale), f64x2.pmax(zero, blocks));
+  return f64x2.add(cost, f64x2.add(decode, f64x2.sub(f64x2.splat(sequences), active)));
+}
+
+// @ts-ignore: decorator
+@inline function scoreDevice(gates: usize, weighsRequests: bool): void {
+  const prefill = prefillColumn();
+  const decode = decodeColumn();
+  const device = deviceColumn();
+  const active = activeColumn();
+  const requests = requestsColumn();
+  const out = costColumn();
+  const end = <usize>paddedRows() << 3;
+  const weight = f64x2.splat(requestWeight);
+  for (let i: usize = 0; i < end; i += 32) {
+    let a = devicePair(v128.load(prefill + i), v128.load(decode + i), v128.load(device + i), v128.load(active + i));
+    let b = devicePair(
+      v128.load(prefill + i, 16),
+      v128.load(decode + i, 16),
+      v128.load(device + i, 16),
+      v128.load(active + i, 16),
+    );
+    if (weighsRequests) {
+      a = f64x2.add(a, f64x2.mul(weight, v128.load(requests + i)));
+      b = f64x2.add(b, f64x2.mul(weight, v128.load(requests + i, 16)));
+    }
+    v128.store(out + i, finish(a, v128.load(gates + i)));
+    v128.store(out + i, finish(b, v128.load(gates + i, 16)), 16);
+  }
+}
+
+/** credit of two rows; `device` has its weight already. */
+// @ts-ignore: decorator
+@inline function creditPair(device: v128, host: v128, disk: v128, i: usize): v128 {
+  const lower = f64x2.add(
+    f64x2.add(device, f64x2.mul(f64x2.splat(hostWeight), host)),
+    f64x2.mul(f64x2.splat(diskWeight), disk),
+  );
+  return f64x2.add(lower, f64x2.mul(f64x2.splat(sharedWeight), v128.load(sharedColumn() + i)));
+}
+
+function scoreTiers(gates: usize): void {
+  const prefill = prefillColumn();
+  const end = <usize>paddedRows() << 3;
+  const zero = f64x2.splat(0);
+  const one = f64x2.splat(1);
+  const B = f64x2.splat(size);
+  const least = f64x2.splat(lowestPrefill);
+  const R = f64x2.splat(decay > 0 ? promptBlocks : 1);
+  for (let i: usize = 0; i < end; i += 16) {
+    const A = v128.load(prefill + i);
+    const device = v128.load(deviceColumn() + i);
+    const host = v128.load(hostColumn() + i);
+    const disk = v128.load(diskColumn() + i);
+    const effective = f64x2.add(
+      f64x2.add(device, f64x2.mul(host, f64x2.splat(hostWeight))),
+      f64x2.mul(disk, f64x2.splat(diskWeight)),
+    );
+    const exact = f64x2.mul(effective, B);
+    const whole = f64x2.floor(exact);
+    const half = f64x2.ge(f64x2.sub(exact, whole), f64x2.splat(0.5));
+    const cached = f64x2.add(whole, v128.and(half, one));
+    const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(f64x2.splat(tokens), cached))), cached);
+    const backlog = f64x2.div(f64x2.pmax(zero, f64x2.sub(A, least)), B);
+    const falls = f64x2.div(one, f64x2.add(one, f64x2.div(f64x2.mul(f64x2.splat(decay), backlog), R)));
+    const credits = creditPair(f64x2.mul(f64x2.mul(f64x2.splat(credit), falls), device), host, disk, i);
+    const blocks = f64x2.pmax(zero, f64x2.sub(f64x2.div(raw, B), credits));
+    const D = f64x2.add(v128.load(decodeColumn() + i), f64x2.sub(f64x2.splat(sequences), v128.load(activeColumn() + i)));
+    const load = f64x2.mul(f64x2.splat(requestWeight), v128.load(requestsColumn() + i));
+    const cost = f64x2.add(f64x2.add(f64x2.mul(f64x2.splat(prefillScale), blocks), D), load);
+    v128.store(costColumn() + i, finish(cost, v128.load(gates + i)));
+  }
+}
+
+function scoreUntracked(gates: usize): void {
+  const end = <usize>paddedRows() << 3;
+  for (let i: usize = 0; i < end; i += 16) {
+    let D = f64x2.add(v128.load(decodeColumn() + i), f64x2.sub(f64x2.splat(sequences), v128.load(activeColumn() + i)));
+    if (plainDecode) {
+      const device = f64x2.mul(f64x2.splat(credit), v128.load(deviceColumn() + i));
+      const credits = creditPair(device, v128.load(hostColumn() + i), v128.load(diskColumn() + i), i);
+      D = f64x2.pmax(f64x2.splat(0), f64x2.sub(D, credits));
+    }
+    const load = f64x2.mul(f64x2.splat(requestWeight), v128.load(requestsColumn() + i));
+    v128.store(costColumn() + i, finish(f64x2.add(D, load), v128.load(gates + i)));
+  }
+}
+
+function multiplyTaints(): void {
+  const taint = taintColumn();
+  const out = costColumn();
+  const end = <usize>paddedRows() << 3;
+  for (let i: usize = 0; i < end; i += 16) {
+    const sum = v128.load(taint + i);
+    if (v128.any_true(sum)) v128.store(out + i, f64x2.mul(v128.load(out + i), taintPair(sum)));
+  }
+}
+
+/**
+ * The cost of one row after scoreRows(), and the terms it is made of, written to `out` as 10 f64:
+ * raw prefill blocks, decay, device, host, disk and shared credit, prefill cost, decode blocks,
+ * active request cost, taint multiplier. Gates and mask do not enter.
+ */
+export function explainRow(row: u32, out: usize): f64 {
+  const i = <usize>row << 3;
+  const A = load<f64>(prefillColumn() + i);
+  const device = load<f64>(deviceColumn() + i);
+  const host = hostWeight > 0 ? load<f64>(hostColumn() + i) : 0;
+  const disk = diskWeight > 0 ? load<f64>(diskColumn() + i) : 0;
+  const exact = (device + host * hostWeight + disk * diskWeight) * size;
+  const whole = Math.floor(exact);
+  const cached = exact - whole >= 0.5 ? whole + 1 : whole;
+  const raw = tracks ? (A + max(0, tokens - cached) + cached) / size : 0;
+  const falls = decay > 0 ? 1 / (1 + (decay * (max(0, A - lowestPrefill) / size)) / promptBlocks) : 1;
+  const deviceCredit = credit * falls * device;
+  const hostCredit = hostWeight * host;
+  const diskCredit = diskWeight * disk;
+  const sharedCredit = sharedWeight > 0 ? sharedWeight * load<f64>(sharedColumn() + i) : 0;
+  const credits = deviceCredit + hostCredit + diskCredit + sharedCredit;
+  const prefillCost = prefillScale * max(0, raw - credits);
+  const D = load<f64>(decodeColumn() + i) + (sequences - load<f64>(activeColumn() + i));
+  const requestCost = requestWeight * load<f64>(requestsColumn() + i);
+  const multiplier = taints ? taintMultiplier(load<f64>(taintColumn() + i)) : 1;
+  store<f64>(out, raw);
+  store<f64>(out, falls, 8);
+  store<f64>(out, deviceCredit, 16);
+  store<f64>(out, hostCredit, 24);
+  store<f64>(out, diskCredit, 32);
+  store<f64>(out, sharedCredit, 40);
+  store<f64>(out, prefillCost, 48);
+  store<f64>(out, D, 56);
+  store<f64>(out, requestCost, 64);
+  store<f64>(out, multiplier, 72);
+  const work = plainDecode ? max(0, D - credits) : prefillCost + D;
+  return min(work + requestCost, CAP) * multiplier;
+}
+
+/**
+ * The cost of one row alone, as if no other could be chosen: for a pinned request. Arguments as
+ * scoreRows(), `out` as explainRow().
+ */
+export function scoreRow(
+  row: u32,
+  params: usize,
+  promptTokens: f64,
+  blockSize: f64,
+  requestBlocks: f64,
+  sequenceBlocks: f64,
+  flags: u32,
+  out: usize,
+): f64 {
+  setUp(params, promptTokens, blockSize, requestBlocks, sequenceBlocks, flags);
+  lowestPrefill = load<f64>(prefillColumn() + (<usize>row << 3));
+  return explainRow(row, out);
+}

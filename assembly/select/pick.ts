@@ -1,0 +1,199 @@
+// The choice among costs (spec/scheduling.md §4.4–4.5, CONTRACT.md §5). A row takes part when its cost
+// is below +Infinity.
+//
+// Rows are summed and searched in groups of 64. A group's sum has four partial sums, over rows equal
+// modulo 4, added as (0 + 2) + (1 + 3); the sum of a prefix is the sum of its groups in order, and
+// within a group of its rows in order. The oracle in test/oracle adds in the same order.
+import { costColumn, groupColumn, paddedRows, probabilityColumn } from "../load/ranks";
+import { expPair } from "./exp";
+import { randomUnit } from "./random";
+
+const GROUP: usize = 64 << 3; // bytes of a column
+
+let lowest: f64 = Infinity;
+let tied: u32 = 0;
+let tieIndex: u32 = 0;
+let draw: f64 = NaN;
+
+/** The lowest cost that the last choice saw; +Infinity when there was none. */
+export function pickMinimum(): f64 {
+  return lowest;
+}
+/** Rows that had the lowest cost at the last choice at temperature 0; else 0. */
+export function pickTied(): u32 {
+  return tied;
+}
+/** Which of the tied rows was taken. */
+export function pickTieIndex(): u32 {
+  return tieIndex;
+}
+/** The number in [0, 1) that the last choice drew; NaN when it drew none. */
+export function pickDraw(): f64 {
+  return draw;
+}
+
+/** Finds the lowest cost, and that of each group. */
+function findLowest(): void {
+  const costs = costColumn();
+  const end = <usize>paddedRows() << 3;
+  let group = groupColumn();
+  let least = Infinity;
+  for (let from: usize = 0; from < end; from += GROUP, group += 8) {
+    const to = min(from + GROUP, end);
+    let a = f64x2.splat(Infinity);
+    let b = a;
+    for (let i = from; i < to; i += 32) {
+      a = f64x2.pmin(a, v128.load(costs + i));
+      b = f64x2.pmin(b, v128.load(costs + i, 16));
+    }
+    a = f64x2.pmin(a, b);
+    const m = min(f64x2.extract_lane(a, 0), f64x2.extract_lane(a, 1));
+    store<f64>(group, m);
+    least = min(least, m);
+  }
+  lowest = least;
+}
+
+/** Counts the rows with the lowest cost. */
+function countLowest(): u32 {
+  const costs = costColumn();
+  const end = <usize>paddedRows() << 3;
+  const least = f64x2.splat(lowest);
+  let group = groupColumn();
+  let n = i64x2.splat(0);
+  for (let from: usize = 0; from < end; from += GROUP, group += 8) {
+    if (load<f64>(group) != lowest) continue;
+    const to = min(from + GROUP, end);
+    for (let i = from; i < to; i += 16) n = i64x2.sub(n, f64x2.eq(v128.load(costs + i), least));
+  }
+  return <u32>(i64x2.extract_lane(n, 0) + i64x2.extract_lane(n, 1));
+}
+
+/** The row of the `k`-th lowest cost, in row order. */
+function lowestRow(k: u32): i32 {
+  const costs = costColumn();
+  const end = <usize>paddedRows() << 3;
+  let group = groupColumn();
+  for (let from: usize = 0; from < end; from += GROUP, group += 8) {
+    if (load<f64>(group) != lowest) continue;
+    const to = min(from + GROUP, end);
+    for (let i = from; i < to; i += 8) {
+      if (load<f64>(costs + i) != lowest) continue;
+      if (!k) return <i32>(i >> 3);
+      k--;
+    }
+  }
+  return -1;
+}
+
+/**
+ * Chooses a row; -1 when none takes part. At temperature 0 the lowest cost, one draw among several;
+ * above 0 by range-normalised softmax, always one draw.
+ */
+export function pickRow(temperature: f64): i32 {
+  draw = NaN;
+  tied = 0;
+  tieIndex = 0;
+  findLowest();
+  if (lowest == Infinity) return -1;
+  draw = NaN;
+  if (temperature > 0) return sampled(temperature);
+  tied = countLowest();
+  if (tied > 1) {
+    draw = randomUnit();
+    tieIndex = <u32>(draw * <f64>tied); // below `tied`: draws end at 1 - 2^-53
+  }
+  return lowestRow(tieIndex);
+}
+
+/** Fills the probability column with e^(-(cost - low) / ((high - low) T)); answers the sum. */
+function weigh(temperature: f64): f64 {
+  const costs = costColumn();
+  const out = probabilityColumn();
+  const end = <usize>paddedRows() << 3;
+  const never = f64x2.splat(Infinity);
+  let highest = f64x2.splat(-Infinity);
+  for (let i: usize = 0; i < end; i += 16) {
+    const c = v128.load(costs + i);
+    highest = f64x2.pmax(highest, v128.bitselect(c, highest, f64x2.lt(c, never)));
+  }
+  const high = max(f64x2.extract_lane(highest, 0), f64x2.extract_lane(highest, 1));
+  // Odds depend on relative gaps alone; a quarter of each cost keeps the widest gap finite.
+  const unit = high - lowest < Infinity ? 1.0 : 0.25;
+  const range = high * unit - lowest * unit;
+  const slope = range > 0 ? max(-1 / (range * temperature), -f64.MAX_VALUE) : 0;
+  const units = f64x2.splat(unit);
+  const low = f64x2.splat(lowest * unit);
+  const slopes = f64x2.splat(slope);
+  let group = groupColumn();
+  let total = 0.0;
+  for (let from: usize = 0; from < end; from += GROUP, group += 8) {
+    const to = min(from + GROUP, end);
+    let s = f64x2.splat(0);
+    let t = s;
+    for (let i = from; i < to; i += 32) {
+      const c = v128.load(costs + i);
+      const d = v128.load(costs + i, 16);
+      const x = expPair(f64x2.mul(f64x2.sub(f64x2.mul(c, units), low), slopes));
+      const y = expPair(f64x2.mul(f64x2.sub(f64x2.mul(d, units), low), slopes));
+      const e = v128.and(x, f64x2.lt(c, never));
+      const f = v128.and(y, f64x2.lt(d, never));
+      v128.store(out + i, e);
+      v128.store(out + i, f, 16);
+      s = f64x2.add(s, e);
+      t = f64x2.add(t, f);
+    }
+    s = f64x2.add(s, t);
+    const sum = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1);
+    store<f64>(group, sum);
+    total += sum;
+  }
+  return total;
+}
+
+/** The first row with a weight whose cumulative weight reaches the drawn share of the total. */
+function sampled(temperature: f64): i32 {
+  const total = weigh(temperature);
+  draw = randomUnit();
+  const target = draw * total;
+  const weights = probabilityColumn();
+  const end = <usize>paddedRows() << 3;
+  let group = groupColumn();
+  let reached = 0.0;
+  let before = 0.0;
+  let chosen: usize = 0;
+  for (let from: usize = 0; from < end && (reached < target || reached == 0); from += GROUP, group += 8) {
+    const sum = load<f64>(group);
+    if (sum == 0) continue;
+    chosen = from;
+    before = reached;
+    reached += sum;
+  }
+  let last = -1;
+  for (let i = chosen, to = min(chosen + GROUP, end); i < to; i += 8) {
+    const weight = load<f64>(weights + i);
+    if (weight == 0) continue;
+    last = <i32>(i >> 3);
+    before += weight;
+    if (before >= target) break;
+  }
+  return last;
+}
+
+/** Fills the probability column with each row's chance of being chosen; draws nothing. */
+export function fillProbabilities(temperature: f64): void {
+  const out = probabilityColumn();
+  const end = <usize>paddedRows() << 3;
+  findLowest();
+  let total = 0.0;
+  if (lowest < Infinity && temperature > 0) total = weigh(temperature);
+  else {
+    const costs = costColumn();
+    total = lowest < Infinity ? <f64>countLowest() : 1;
+    const least = f64x2.splat(lowest < Infinity ? lowest : -Infinity);
+    for (let i: usize = 0; i < end; i += 16) {
+      v128.store(out + i, v128.and(f64x2.eq(v128.load(costs + i), least), f64x2.splat(1)));
+    }
+  }
+  for (let i: usize = 0; i < end; i += 16) v128.store(out + i, f64x2.div(v128.load(out + i), f64x2.splat(total)));
+}

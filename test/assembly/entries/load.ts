@@ -1,0 +1,6 @@
+export * from "../../../assembly/load/bookings";
+export { clearActive, projectActive } from "../../../assembly/load/prompts";
+export * from "../../../assembly/load/ranks";
+export { runCount } from "../../../assembly/load/runs";
+export { arenaInit, arenaInUse, arenaLeft, give, take } from "../../../assembly/memory/arena";
+export { extentsInit, extentWords } from "../../../assembly/memory/extents";
