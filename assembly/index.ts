@@ -1,3 +1,217 @@
-// The ABI of the kernel. (Under construction.)
-export { arenaInit, take, arenaInUse } from "./memory/arena";
-export { slabNew, slabTake, slabGive, slabLive } from "./memory/slab";
+// The ABI of the kernel: one exported function for each verb. Pointers are byte addresses in linear
+// memory, to be read as unsigned. Areas move when a bigger one is asked for, and when memory grows
+// all the host's views must be made anew.
+import { arenaBudget, arenaInit, arenaInUse, arenaReserve, give, take } from "./memory/arena";
+import { extentsInit } from "./memory/extents";
+import { chainBlocks, hashBlocks, localSeed as seedOf } from "./hash/blocks";
+import { xxh3_64 } from "./hash/xxh3";
+import { book, bookingCount, bookingsInit } from "./load/bookings";
+import { columnAddress, NO_ROW, ranksInit, rowOf } from "./load/ranks";
+import {
+  indexClearRank,
+  indexDuplicates,
+  indexHeld,
+  indexInit,
+  indexRemove,
+  indexStore,
+  indexUnknownRemoves,
+} from "./prefix/index";
+import { chooseColumns, decideInit, decidePrompt, matchColumns } from "./select/decide";
+import { randomSeed } from "./select/random";
+import { MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
+
+export { bookingFree, bookingGeneration, bookingOutputBlock, bookingPrefillComplete, rankRemove } from "./load/bookings";
+export { rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
+export { answerRow, explainProbabilities, explainTerms, releaseColumns, requestRow } from "./select/decide";
+
+// The parts that the verbs are made of, for measurements and tests.
+export { arenaInUse, take } from "./memory/arena";
+export { hashBlocks, localBlocks } from "./hash/blocks";
+export { indexClearRank, indexFind, indexOut, indexOutCount, indexRemove, indexStore, indexStoreSequence } from "./prefix/index";
+export { scoreRows } from "./select/cost";
+export { pickRow } from "./select/pick";
+export { randomNext, randomSeed, randomUnit } from "./select/random";
+
+let tokens: usize = 0;
+let tokenRoom: u32 = 0;
+let sequences: usize = 0;
+let sequenceRoom: u32 = 0;
+let text: usize = 0;
+let textRoom: u32 = 0;
+let names: usize = 0;
+let locals: usize = 0;
+let eventRoom: u32 = 0;
+let blockSize: u32 = 1;
+
+/**
+ * Starts an empty pool, once per instance. `from` is where the arena starts (0 = after the static data),
+ * `budget` its bytes, `ownNames` 1 when blocks are named by their sequence hashes.
+ * MEMORY_BUDGET when the budget does not hold an empty pool.
+ */
+export function init(from: usize, budget: u64, size: u32, maxRanks: u32, ownNames: u32, seed: u64): i32 {
+  arenaInit(from, budget);
+  blockSize = size;
+  decideInit(size);
+  randomSeed(seed);
+  const started = extentsInit() && ranksInit(maxRanks) && bookingsInit() && indexInit(ownNames != 0, maxRanks);
+  return started ? OK : MEMORY_BUDGET;
+}
+
+/** Room for `n` tokens (u32) and the sequence hashes of their blocks; 0 when there is none. */
+export function tokensArea(n: u32): usize {
+  if (n > tokenRoom) {
+    const fresh = take(<usize>n << 2);
+    if (!fresh) return 0;
+    give(tokens, <usize>tokenRoom << 2);
+    tokens = fresh;
+    tokenRoom = n;
+  }
+  return sequencesRoom(n / blockSize) ? tokens : 0;
+}
+
+function sequencesRoom(blocks: u32): bool {
+  if (blocks <= sequenceRoom) return true;
+  const fresh = take(<usize>blocks << 3);
+  if (!fresh) return false;
+  give(sequences, <usize>sequenceRoom << 3);
+  sequences = fresh;
+  sequenceRoom = blocks;
+  return true;
+}
+
+/** Where sequence hashes (u64) of the last prompt lie. */
+export function sequencesArea(): usize {
+  return sequences;
+}
+
+/** Room for `n` bytes of text; 0 when there is none. */
+export function textArea(n: u32): usize {
+  if (n > textRoom || !text) {
+    const fresh = take(max(n, 64));
+    if (!fresh) return 0;
+    give(text, textRoom);
+    text = fresh;
+    textRoom = max(n, 64);
+  }
+  return text;
+}
+
+/** Room for the names (u64) and the local hashes (u64) of `n` blocks of an event; 0 when there is none. */
+export function namesArea(n: u32): usize {
+  if (n > eventRoom || !eventRoom) {
+    let room = max(eventRoom, 64);
+    while (room < n) room <<= 1;
+    const fresh = take(<usize>room << 4);
+    if (!fresh) return 0;
+    give(names, <usize>eventRoom << 4);
+    names = fresh;
+    locals = fresh + (<usize>room << 3);
+    eventRoom = room;
+  }
+  return names;
+}
+export function localsArea(): usize {
+  return locals;
+}
+
+// ---- hashing
+
+/** Seed of local hashes for an adapter name and a cache salt; a length of 0 is none. */
+export function localSeed(lora: usize, loraLength: u32, salt: usize, saltLength: u32): u64 {
+  return seedOf(lora, loraLength, salt, saltLength);
+}
+
+/** XXH3-64 of `length` bytes. */
+export function xxh3(pointer: usize, length: u32, seed: u64): u64 {
+  return xxh3_64(pointer, length, seed);
+}
+
+/**
+ * Hashes the prompt of `n` tokens into sequencesArea(), and its local hashes into localsArea().
+ * Answers the complete blocks, or MEMORY_BUDGET.
+ */
+export function hashPrompt(n: u32, size: u32, window: u32, seed: u64): i32 {
+  if (!namesArea(n / size) || !sequencesRoom(n / size)) return MEMORY_BUDGET;
+  return hashBlocks(tokens, n, size, window, seed, locals, sequences);
+}
+
+/** Chains the `n` local hashes of localsArea() into sequencesArea(). OK or MEMORY_BUDGET. */
+export function chainEvent(n: u32): i32 {
+  if (!sequencesRoom(n)) return MEMORY_BUDGET;
+  chainBlocks(locals, n, sequences, false, 0);
+  return OK;
+}
+
+// ---- decisions
+
+/** Decides for the prompt in tokensArea() as the request row says; the answer row has the result. */
+export function decide(): i32 {
+  return decidePrompt(tokens, sequences);
+}
+
+/** Decides over the columns as they are. */
+export function choose(): i32 {
+  return chooseColumns();
+}
+
+/** Fills the overlap columns for the `n` hashes of sequencesArea(); releaseColumns() empties them. */
+export function overlapOf(n: u32): void {
+  matchColumns(sequences, n);
+}
+
+/** Address of a rank column, by number (load/ranks.ts). */
+export function column(which: u32): usize {
+  return columnAddress(which);
+}
+
+// ---- events: names and local hashes lie in namesArea() and localsArea()
+
+/** Stores `n` blocks after `parent`, or from the start. The block count, or why it was refused. */
+export function storeEvent(slot: u32, tier: u32, hasParent: u32, parent: u64, n: u32): i32 {
+  if (rowOf(slot) == NO_ROW) return UNKNOWN_RANK;
+  const status = indexStore(slot, tier, hasParent != 0, parent, n, names, locals);
+  if (status == OK) reserveAhead();
+  return status;
+}
+
+/** Removes the `n` named blocks; answers how many were held. */
+export function removeEvent(slot: u32, tier: u32, n: u32): u32 {
+  return indexRemove(slot, tier, names, n);
+}
+
+/** Forgets all blocks of a rank. */
+export function clearEvent(slot: u32): u32 {
+  return indexClearRank(slot);
+}
+
+/** Grows memory while an event is handled, so that requests find room without growing. */
+function reserveAhead(): void {
+  arenaReserve(1 << 20);
+}
+
+// ---- bookings
+
+/** Books `n` sequence hashes of namesArea() on a rank; the booking's id, 0 when there is no room. */
+export function reserve(slot: u32, n: u32, prefillTokens: f64): u32 {
+  return book(slot, names, n, 0, prefillTokens);
+}
+
+// ---- counters
+
+/** A figure of the pool: 0 held blocks, 1 bytes in use, 2 budget, 3 duplicates, 4 unknown removes, 5 live bookings. */
+export function counter(which: u32): f64 {
+  switch (which) {
+    case 0:
+      return <f64>(indexHeld(0) + indexHeld(1) + indexHeld(2) + indexHeld(3));
+    case 1:
+      return <f64>arenaInUse();
+    case 2:
+      return <f64>arenaBudget();
+    case 3:
+      return <f64>indexDuplicates;
+    case 4:
+      return <f64>indexUnknownRemoves;
+    default:
+      return <f64>bookingCount();
+  }
+}

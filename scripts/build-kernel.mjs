@@ -7,10 +7,14 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const target = process.argv.includes("--debug") ? "debug" : "release";
 mkdirSync(`${root}build`, { recursive: true });
-execFileSync(process.execPath, [`${root}node_modules/assemblyscript/bin/asc.js`, "--config", "asconfig.json", "--target", target], {
-  cwd: root,
-  stdio: "inherit",
-});
+execFileSync(
+  process.execPath,
+  [`${root}node_modules/assemblyscript/bin/asc.js`, "--config", "asconfig.json", "--target", target],
+  {
+    cwd: root,
+    stdio: "inherit",
+  },
+);
 const wasm = readFileSync(`${root}build/${target === "debug" ? "kernel.debug" : "kernel"}.wasm`);
 mkdirSync(`${root}src/kernel/generated`, { recursive: true });
 writeFileSync(

@@ -32,6 +32,8 @@ export interface RouterOptions {
   /** Ranks a pool may have; 16384 unless given, which is also the most. */
   maxRanks?: number;
   clock?: Clock;
+  /** What makes tokens of the frontend's prompts; `bytes` is not the engine's, so overlaps are `approximate`. */
+  tokenizer?: "bytes";
 }
 
 export interface RoutingConstraints {
@@ -144,6 +146,7 @@ export interface Router extends AsyncDisposable {
       | { blockHashes: BigUint64Array | readonly U64Input[] },
   ): OverlapRow[];
   reserve(request: ReserveRequest): Booking;
+  booking(requestId: string): Booking | undefined;
   applyEvent(event: unknown): { applied: boolean; reason?: string };
   addWorker(worker: WorkerInput): WorkerRecord;
   removeWorker(workerId: U64Input): boolean;

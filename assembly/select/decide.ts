@@ -1,0 +1,255 @@
+// One decision in one call: hash → match → project → score → pick → book.
+//
+// The host writes the prompt's tokens and the request row, calls a verb, and reads the answer row.
+//
+//   request row, 192 B                              answer row, 128 B
+//   0   tokens            u32                       0   slot                u32
+//   4   flags             u32 (below)               4   row                 u32
+//   8   pinned slot + 1   u32, 0 = none             8   rows tied           u32
+//   12  policy            u32                       12  which of them       u32
+//   16  hash seed         u64                       16  booking id          u32
+//   24  window            u32 tokens                20  booking generation  u32
+//   28  -                                           24  complete blocks     u32
+//   32  prompt tokens     f64 (choose)              28  candidates          u32, 2 = two or more
+//   40  -                                           32  no signal           u32
+//   64  params            8 f64 (cost.ts)           36  branch              u32 (two-tier.ts)
+//   128 two-tier params   3 f64 (two-tier.ts)       40  cost                f64
+//                                                   48  device, host, disk, shared blocks   4 f64
+//                                                   80  cached tokens       f64
+//                                                   88  prefill tokens charged   f64
+import { hashBlocks } from "../hash/blocks";
+import { book, bookingGeneration } from "../load/bookings";
+import { clearActive, projectActive } from "../load/prompts";
+import {
+  activeColumn,
+  costColumn,
+  decodeColumn,
+  deviceColumn,
+  diskColumn,
+  gateColumn,
+  hostColumn,
+  maskColumn,
+  prefillColumn,
+  rankCount,
+  requestsColumn,
+  rowOf,
+  sharedColumn,
+  slotOf,
+} from "../load/ranks";
+import {
+  indexFind,
+  indexFindLower,
+  indexLowerCount,
+  indexLowerOut,
+  indexOut,
+  indexOutCount,
+} from "../prefix/index";
+import { MEMORY_BUDGET, OK } from "../status";
+import { explainRow, FLAG_LOWER, FLAG_MASK, FLAG_TRACK, scoreRow, scoreRows } from "./cost";
+import { fillProbabilities, pickRow, pickTied, pickTieIndex } from "./pick";
+import { randomRestore, randomSave } from "./random";
+import { scoreTwoTier } from "./two-tier";
+
+/** No rank may take the request. */
+export const NO_CANDIDATE: i32 = -20;
+
+// Flags: the low byte is cost.ts's.
+/** Charge the request to the chosen rank. */
+const BOOK: u32 = 1 << 8;
+/** Share no prompt block with other requests (assume_kv_reuse = false). */
+const PRIVATE_BLOCKS: u32 = 1 << 9;
+/** Do not look the prompt up. */
+const NO_INDEX: u32 = 1 << 10;
+/** Charge no prompt blocks at all (router_track_active_blocks = false). */
+const NO_PROMPT_BLOCKS: u32 = 1 << 11;
+/** Leave the generator as it was. */
+const PROBE: u32 = 1 << 12;
+/** Keep the columns for an explanation; the host calls releaseColumns(). */
+const KEEP: u32 = 1 << 13;
+
+const TWO_TIER: u32 = 1;
+
+const request: usize = memory.data(192, 16);
+const answer: usize = memory.data(128, 16);
+const terms: usize = memory.data(80, 16);
+const savedRandom: usize = memory.data(32, 16);
+const PARAMS = request + 64;
+const TWO_TIER_PARAMS = request + 128;
+
+let blockSize: u32 = 1;
+/** matchColumns() has written to the columns. */
+let matched: bool = false;
+
+export function decideInit(size: u32): void {
+  blockSize = size;
+  memory.fill(request, 0, 192);
+  memory.fill(answer, 0, 128);
+}
+
+export function requestRow(): usize {
+  return request;
+}
+export function answerRow(): usize {
+  return answer;
+}
+
+/** Decides for the prompt at `tokens`; `sequences` has room for its blocks. OK, NO_CANDIDATE or MEMORY_BUDGET. */
+export function decidePrompt(tokens: usize, sequences: usize): i32 {
+  const n = load<u32>(request);
+  let flags = load<u32>(request, 4);
+  const blocks = hashBlocks(tokens, n, blockSize, load<u32>(request, 24), load<u64>(request, 16), 0, sequences);
+  if (!(flags & NO_INDEX)) {
+    matchColumns(sequences, blocks);
+    if (indexLowerCount) flags |= FLAG_LOWER;
+  }
+  if (!(flags & (PRIVATE_BLOCKS | NO_PROMPT_BLOCKS))) projectActive(sequences, blocks);
+  store<u32>(answer, blocks, 24);
+  const charged = flags & NO_PROMPT_BLOCKS ? 0 : blocks;
+  randomSave(savedRandom);
+  let status = chooseRow(<f64>n, <f64>charged, flags);
+  if (status == OK && flags & BOOK) status = bookChosen(sequences, charged, <f64>n, flags);
+  if (status != OK || flags & PROBE) randomRestore(savedRandom);
+  if (!(flags & KEEP)) releaseColumns();
+  return status;
+}
+
+/** Decides over the columns as the host has written them, for the row's prompt tokens. */
+export function chooseColumns(): i32 {
+  return chooseRow(load<f64>(request, 32), 0, load<u32>(request, 4));
+}
+
+/** Writes the overlap of a prompt's sequence hashes to the columns device, host and disk. */
+export function matchColumns(sequences: usize, blocks: u32): void {
+  matched = true;
+  indexFind(sequences, blocks);
+  const device = deviceColumn();
+  let at = indexOut;
+  for (let end = at + (<usize>indexOutCount << 3); at < end; at += 8) {
+    store<f64>(device + (<usize>rowOf(load<u32>(at)) << 3), <f64>load<u32>(at, 4));
+  }
+  indexFindLower(sequences, blocks);
+  at = indexLowerOut;
+  for (let end = at + <usize>indexLowerCount * 12; at < end; at += 12) {
+    const row = <usize>rowOf(load<u32>(at)) << 3;
+    store<f64>(hostColumn() + row, <f64>load<u32>(at, 4));
+    store<f64>(diskColumn() + row, <f64>load<u32>(at, 8));
+  }
+}
+
+/** Takes back what matchColumns() and projectActive() wrote. */
+export function releaseColumns(): void {
+  clearActive();
+  if (!matched) return;
+  matched = false;
+  let at = indexOut;
+  for (let end = at + (<usize>indexOutCount << 3); at < end; at += 8) {
+    store<f64>(deviceColumn() + (<usize>rowOf(load<u32>(at)) << 3), 0);
+  }
+  at = indexLowerOut;
+  for (let end = at + <usize>indexLowerCount * 12; at < end; at += 12) {
+    const row = <usize>rowOf(load<u32>(at)) << 3;
+    store<f64>(hostColumn() + row, 0);
+    store<f64>(diskColumn() + row, 0);
+  }
+}
+
+function chooseRow(tokens: f64, sequenceBlocks: f64, flags: u32): i32 {
+  const size = <f64>blockSize;
+  const promptBlocks = Math.ceil(tokens / size);
+  const pinned = load<u32>(request, 8);
+  let row: i32;
+  if (pinned) {
+    row = <i32>rowOf(pinned - 1);
+    if (row < 0) return NO_CANDIDATE;
+    store<f64>(answer, scoreRow(row, PARAMS, tokens, size, promptBlocks, sequenceBlocks, flags & 15, terms), 40);
+    store<u32>(answer, 0, 8);
+    store<u32>(answer, 1, 28);
+    store<u32>(answer, 0, 32);
+  } else {
+    if (load<u32>(request, 12) == TWO_TIER) {
+      store<u32>(answer, scoreTwoTier(TWO_TIER_PARAMS, promptBlocks, (flags & FLAG_MASK) != 0), 36);
+      row = pickRow(0);
+    } else {
+      scoreRows(PARAMS, tokens, size, promptBlocks, sequenceBlocks, flags & 0xff);
+      row = pickRow(load<f64>(PARAMS, 56));
+    }
+    if (row < 0) return NO_CANDIDATE;
+    store<f64>(answer, load<f64>(costColumn() + (<usize>row << 3)), 40);
+    store<u32>(answer, pickTied(), 8);
+    store<u32>(answer, pickTieIndex(), 12);
+    signal((flags & FLAG_MASK) != 0);
+  }
+  store<u32>(answer, slotOf(row), 0);
+  store<u32>(answer, row, 4);
+  const i = <usize>row << 3;
+  const device = load<f64>(deviceColumn() + i);
+  const host = load<f64>(hostColumn() + i);
+  const disk = load<f64>(diskColumn() + i);
+  store<f64>(answer, device, 48);
+  store<f64>(answer, host, 56);
+  store<f64>(answer, disk, 64);
+  store<f64>(answer, load<f64>(sharedColumn() + i), 72);
+  // Booking weighs the device tier fully whatever the credit, and no shared cache (spec/scheduling.md §4.2).
+  const cached = Math.floor((device + host * load<f64>(PARAMS, 32) + disk * load<f64>(PARAMS, 40)) * size + 0.5);
+  store<f64>(answer, cached, 80);
+  store<f64>(answer, flags & FLAG_TRACK ? max(0, tokens - cached) : 0, 88);
+  return OK;
+}
+
+/** Says how many candidates there were (2 stands for more), and whether nothing told them apart. */
+function signal(masked: bool): void {
+  const n = rankCount();
+  let first: usize = 0;
+  let candidates: u32 = 0;
+  let alike = true;
+  for (let row: u32 = 0; row < n && (candidates < 2 || alike); row++) {
+    const i = <usize>row << 3;
+    if (load<f64>(gateColumn() + i) != 0 || (masked && load<u8>(maskColumn() + row))) continue;
+    if (!candidates) first = i;
+    alike = alike && isPlain(i) && sameLoad(i, first);
+    candidates = candidates ? 2 : 1;
+  }
+  store<u32>(answer, candidates, 28);
+  store<u32>(answer, candidates == 2 && alike ? 1 : 0, 32);
+}
+
+/** Nothing of the prompt is on the rank. */
+function isPlain(i: usize): bool {
+  const cached = load<f64>(deviceColumn() + i) + load<f64>(hostColumn() + i) + load<f64>(diskColumn() + i);
+  return cached + load<f64>(sharedColumn() + i) + load<f64>(activeColumn() + i) == 0;
+}
+
+function sameLoad(i: usize, j: usize): bool {
+  return (
+    load<f64>(costColumn() + i) == load<f64>(costColumn() + j) &&
+    load<f64>(prefillColumn() + i) == load<f64>(prefillColumn() + j) &&
+    load<f64>(decodeColumn() + i) == load<f64>(decodeColumn() + j) &&
+    load<f64>(requestsColumn() + i) == load<f64>(requestsColumn() + j)
+  );
+}
+
+function bookChosen(sequences: usize, blocks: f64, tokens: f64, flags: u32): i32 {
+  const n = <u32>blocks;
+  const isPrivate = (flags & PRIVATE_BLOCKS) != 0;
+  const id = book(load<u32>(answer), sequences, isPrivate ? 0 : n, isPrivate ? n : 0, load<f64>(answer, 88));
+  if (!id) return MEMORY_BUDGET;
+  store<u32>(answer, id, 16);
+  store<u32>(answer, bookingGeneration(id), 20);
+  return OK;
+}
+
+/** The terms of a row at the last decision: 10 f64 of cost.ts, or active requests, overlap and branch. */
+export function explainTerms(row: u32): usize {
+  const i = <usize>row << 3;
+  if (load<u32>(request, 12) == TWO_TIER) {
+    store<f64>(terms, load<f64>(requestsColumn() + i));
+    store<f64>(terms, load<f64>(deviceColumn() + i), 8);
+    store<f64>(terms, <f64>load<u32>(answer, 36), 16);
+  } else explainRow(row, terms);
+  return terms;
+}
+
+/** Fills the probability column for the last decision's policy. */
+export function explainProbabilities(): void {
+  fillProbabilities(load<u32>(request, 12) == TWO_TIER ? 0 : load<f64>(PARAMS, 56));
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { WarmrouteError } from "../core/errors.js";
+import { parseJson } from "../core/json.js";
+
+/** Reads a JSON document from a file, or from standard input for `-` or nothing. Throws `unreadable` or `code`. */
+export function readJsonInput(file: string | undefined, code: "invalid_scenario" | "invalid_tokens"): unknown {
+  const isStdin = file === undefined || file === "-";
+  const name = isStdin ? "standard input" : file;
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(isStdin ? 0 : file));
+  } catch (cause) {
+    throw new WarmrouteError("unreadable", `cannot read ${name}: ${(cause as Error).message}`, { cause });
+  }
+  try {
+    return parseJson(text);
+  } catch (cause) {
+    throw new WarmrouteError(code, `${name} is not JSON: ${(cause as Error).message}`, { cause });
+  }
+}

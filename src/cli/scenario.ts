@@ -1,0 +1,232 @@
+import { z } from "zod";
+import { configFields, parseConfig, snakeCase } from "../core/config.js";
+import { WarmrouteError } from "../core/errors.js";
+import { parseU64 } from "../core/ids.js";
+import { parseWorker } from "../core/worker.js";
+import { Column } from "../kernel/abi.js";
+import { Kernel } from "../kernel/kernel.js";
+import { poolSeed } from "../scheduling/pool-seed.js";
+import { SelectionCore } from "../scheduling/selection-core.js";
+
+// ---- the document (CONTRACT: explain)
+
+const id = z.union([z.string().regex(/^-?\d{1,20}$/), z.number().int()]);
+const count = z.number().int().nonnegative();
+const rank = z.strictObject({ worker_id: id, dp_rank: z.number().int().min(0).max(0xffffffff).default(0) });
+const weight = z.number().nonnegative();
+const fraction = z.number().min(0).max(1);
+
+const configShape = z.strictObject(
+  Object.fromEntries(
+    Object.entries(configFields).map(([name, field]) => [
+      snakeCase(name),
+      (field.kind === "boolean" ? z.boolean() : z.number().min(field.min).max(field.max)).optional(),
+    ]),
+  ),
+);
+
+const policyShape = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("dynamo-default-cost-fn"), parameters: z.strictObject({}).default({}) }),
+  z.strictObject({
+    type: z.literal("dynamo-two-tier-cost-fn"),
+    parameters: z
+      .strictObject({
+        cache_threshold: fraction.default(0.5),
+        balance_abs_threshold: count.default(32),
+        balance_rel_threshold: z.number().min(1).default(1.1),
+      })
+      .prefault({}),
+  }),
+]);
+
+const scenarioShape = z.strictObject({
+  name: z.string().optional(),
+  block_size: z.number().int().min(1).max(1048576),
+  role: z.enum(["aggregated", "prefill", "decode", "encode"]).default("aggregated"),
+  seed: id.default("0"),
+  config: configShape.default({}),
+  policy: policyShape.optional(),
+  request: z.strictObject({
+    input_tokens: z.number().int().positive(),
+    router_config_override: z
+      .strictObject({
+        overlap_score_credit: weight.optional(),
+        prefill_load_scale: weight.optional(),
+        overlap_score_weight: weight.optional(),
+        router_temperature: weight.optional(),
+        shared_cache_multiplier: fraction.optional(),
+        track_prefill_tokens: z.boolean().optional(),
+        assume_kv_reuse: z.boolean().optional(),
+      })
+      .default({}),
+    pinned_worker: rank.optional(),
+    allowed_worker_ids: z.array(id).optional(),
+    routing_constraints: z
+      .strictObject({
+        required_taints: z.array(z.string()).default([]),
+        preferred_taints: z.record(z.string(), z.number()).default({}),
+      })
+      .optional(),
+    shared_cache_ranges: z.array(z.tuple([count, count])).default([]),
+  }),
+  workers: z.array(
+    z.strictObject({
+      ...rank.shape,
+      active_prefill_tokens: count.default(0),
+      decode_cost_blocks: count.default(0),
+      active_requests: count.default(0),
+      overlap: z
+        .strictObject({ device_blocks: count.default(0), host_blocks: count.default(0), disk_blocks: count.default(0) })
+        .prefault({}),
+      taints: z.array(z.string()).default([]),
+      overloaded: z.boolean().default(false),
+    }),
+  ),
+});
+
+type Scenario = z.output<typeof scenarioShape>;
+
+function parseScenario(input: unknown): Scenario {
+  const parsed = scenarioShape.safeParse(input);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!;
+    const unknown = issue.code === "unrecognized_keys" ? [issue.keys[0]!] : [];
+    const path = [...issue.path, ...unknown].reduce<string>(
+      (text, key) => (typeof key === "number" ? `${text}[${key}]` : text ? `${text}.${String(key)}` : String(key)),
+      "",
+    );
+    throw new WarmrouteError("invalid_scenario", `${path || "the scenario"}: ${issue.message}`, { path });
+  }
+  const scenario = parsed.data;
+  const seen = new Set<string>();
+  scenario.workers.forEach((worker, i) => {
+    const path = `workers[${i}]`;
+    const key = `${parseU64(worker.worker_id, `${path}.worker_id`, "invalid_scenario")}/${worker.dp_rank}`;
+    if (seen.has(key)) throw new WarmrouteError("invalid_scenario", `${path} repeats the rank ${key}`, { path });
+    seen.add(key);
+  });
+  let end = 0;
+  scenario.request.shared_cache_ranges.forEach(([from, to], i) => {
+    const path = `request.shared_cache_ranges[${i}]`;
+    if (from >= to || from < end) {
+      throw new WarmrouteError("invalid_scenario", `${path} is empty, or not after the range before it`, { path });
+    }
+    end = to;
+  });
+  return scenario;
+}
+
+// ---- the decision
+
+/** Shared-cache blocks at positions from `from` on, over sorted disjoint half-open ranges. */
+function hitsBeyond(ranges: readonly (readonly [number, number])[], from: number): number {
+  return ranges.reduce((hits, [start, end]) => hits + Math.max(0, end - Math.max(start, from)), 0);
+}
+
+function corePool(scenario: Scenario): SelectionCore {
+  const { policy } = scenario;
+  const twoTier = policy?.type === "dynamo-two-tier-cost-fn" ? policy.parameters : undefined;
+  const core = new SelectionCore({
+    kernel: new Kernel({
+      blockSize: scenario.block_size,
+      maxRanks: Math.max(1, Math.min(16384, scenario.workers.length)),
+      budgetBytes: 2 ** 28,
+      ownNames: true,
+      seed: poolSeed(parseU64(scenario.seed, "seed", "invalid_scenario"), `default/default/${scenario.role}`),
+    }),
+    config: parseConfig(scenario.config, "snake_case"),
+    role: scenario.role,
+    exactTokens: true,
+    ...(policy === undefined ? {} : { policy: policy.type }),
+    ...(twoTier === undefined
+      ? {}
+      : {
+          twoTier: {
+            cacheThreshold: twoTier.cache_threshold,
+            balanceAbsThreshold: twoTier.balance_abs_threshold,
+            balanceRelThreshold: twoTier.balance_rel_threshold,
+          },
+        }),
+  });
+  for (const { worker_id, dp_rank, taints } of scenario.workers) {
+    core.addRank(parseWorker({ workerId: String(worker_id), dpStart: dp_rank, taints }), dp_rank);
+  }
+  return core;
+}
+
+function writeColumns(core: SelectionCore, scenario: Scenario): void {
+  const { kernel } = core;
+  const written = [
+    Column.prefill,
+    Column.decode,
+    Column.requests,
+    Column.device,
+    Column.host,
+    Column.disk,
+    Column.shared,
+  ].map((which) => kernel.column(which));
+  for (const worker of scenario.workers) {
+    const found = core.rank(parseU64(worker.worker_id, "worker_id").toString(), worker.dp_rank)!;
+    if (worker.overloaded) core.setOverloaded(found, true);
+    const row = kernel.exports.rowOf(found.slot);
+    const { device_blocks, host_blocks, disk_blocks } = worker.overlap;
+    const values = [
+      worker.active_prefill_tokens,
+      worker.decode_cost_blocks,
+      worker.active_requests,
+      device_blocks,
+      host_blocks,
+      disk_blocks,
+      hitsBeyond(scenario.request.shared_cache_ranges, device_blocks),
+    ];
+    values.forEach((value, i) => {
+      written[i]![row] = value;
+    });
+  }
+}
+
+const snakeRank = (r: { workerId: string; dpRank: number }) => ({ worker_id: r.workerId, dp_rank: r.dpRank });
+
+/** The document that `warmroute explain` prints. Throws `invalid_scenario` naming the field. */
+export function explainScenario(input: unknown): Record<string, unknown> {
+  const scenario = parseScenario(input);
+  const core = corePool(scenario);
+  writeColumns(core, scenario);
+  const { request } = scenario;
+  const constraints = request.routing_constraints;
+  const answer = core.choose(
+    {
+      ...(request.pinned_worker === undefined
+        ? {}
+        : { pinnedWorker: { workerId: request.pinned_worker.worker_id, dpRank: request.pinned_worker.dp_rank } }),
+      ...(request.allowed_worker_ids === undefined ? {} : { allowedWorkerIds: request.allowed_worker_ids }),
+      ...(constraints === undefined
+        ? {}
+        : {
+            routingConstraints: {
+              requiredTaints: constraints.required_taints,
+              preferredTaints: constraints.preferred_taints,
+            },
+          }),
+      configOverride: Object.fromEntries(
+        Object.entries(request.router_config_override).map(([key, value]) => [
+          key.replace(/_([a-z])/g, (_, c: string) => c.toUpperCase()),
+          value,
+        ]),
+      ),
+    },
+    request.input_tokens,
+  );
+  return {
+    ...(scenario.name === undefined ? {} : { name: scenario.name }),
+    outcome: answer.outcome,
+    selected: answer.selected && snakeRank(answer.selected),
+    candidates: answer.candidates.map((c) => ({
+      ...snakeRank(c),
+      ...(c.cost === undefined ? {} : { cost: c.cost }),
+      probability: c.probability,
+      terms: c.terms,
+    })),
+    excluded: answer.excluded.map((e) => ({ ...snakeRank(e), reason: e.reason })),
+  };
+}

@@ -1,0 +1,83 @@
+import { WarmrouteError } from "./errors.js";
+import { describe, parseU32, workerIdString } from "./ids.js";
+import type { WorkerRecord } from "./types.js";
+
+const roles = ["aggregated", "prefill", "decode", "encode"];
+const engines = ["auto", "vllm", "sglang", "openai"];
+const MAX_DP = 16384;
+
+type Field = (value: unknown, path: string) => unknown;
+
+const text: Field = (value, path) => {
+  if (typeof value === "string" && value.length > 0) return value;
+  throw bad(path, "a non-empty string", value);
+};
+const oneOf =
+  (names: readonly string[]): Field =>
+  (value, path) => {
+    if (typeof value === "string" && names.includes(value)) return value;
+    throw bad(path, `one of ${names.join(", ")}`, value);
+  };
+const positive: Field = (value, path) => {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
+  throw bad(path, "a positive whole number", value);
+};
+const rank: Field = (value, path) => parseU32(value, path, "invalid_worker");
+const strings: Field = (value, path) => {
+  if (Array.isArray(value) && value.every((v) => typeof v === "string")) return [...value];
+  throw bad(path, "a list of strings", value);
+};
+const labels: Field = (value, path) => {
+  if (typeof value === "object" && value !== null && Object.values(value).every((v) => typeof v === "string")) {
+    return { ...value };
+  }
+  throw bad(path, "an object of strings", value);
+};
+
+/** Every field of a worker record, with how it is read. */
+const fields: Record<keyof WorkerRecord, Field> = {
+  workerId: (value, path) => workerIdString(value, path),
+  url: text,
+  role: oneOf(roles),
+  routingGroup: text,
+  engine: oneOf(engines),
+  dpStart: rank,
+  dpSize: positive,
+  totalKvBlocks: positive,
+  maxNumBatchedTokens: positive,
+  events: text,
+  replay: text,
+  labels,
+  taints: strings,
+  incarnation: text,
+};
+
+function bad(path: string, wanted: string, value: unknown): WarmrouteError {
+  return new WarmrouteError("invalid_worker", `${path} must be ${wanted}, not ${describe(value)}`, { path });
+}
+
+/** Reads a worker record and fills in the defaults. Throws `invalid_worker` naming the field. */
+export function parseWorker(input: unknown, path = "worker"): WorkerRecord {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) throw bad(path, "an object", input);
+  const record: Record<string, unknown> = {
+    role: "aggregated",
+    routingGroup: "default",
+    engine: "auto",
+    dpStart: 0,
+    dpSize: 1,
+    labels: {},
+    taints: [],
+  };
+  for (const [key, value] of Object.entries(input)) {
+    if (!Object.hasOwn(fields, key)) {
+      throw new WarmrouteError("invalid_worker", `${path} has an unknown field: ${key}`, { path: `${path}.${key}` });
+    }
+    if (value !== undefined) record[key] = fields[key as keyof WorkerRecord](value, `${path}.${key}`);
+  }
+  if (record.workerId === undefined) throw bad(`${path}.workerId`, "given", undefined);
+  const worker = record as unknown as WorkerRecord;
+  if (worker.dpSize > MAX_DP || worker.dpStart + worker.dpSize > 2 ** 32) {
+    throw bad(`${path}.dpSize`, `at most ${MAX_DP}, ending below 2^32`, worker.dpSize);
+  }
+  return worker;
+}

@@ -1,0 +1,3 @@
+import "./kernel/inlined.js";
+
+export * from "./exports.js";

@@ -1,0 +1,80 @@
+// The kernel's exports, as assembly/index.ts declares them. Pointers arrive signed: read them with `>>> 0`.
+
+export interface KernelExports extends Record<string, unknown> {
+  memory: WebAssembly.Memory;
+  init(from: number, budget: bigint, blockSize: number, maxRanks: number, ownNames: number, seed: bigint): number;
+
+  requestRow(): number;
+  answerRow(): number;
+  tokensArea(tokens: number): number;
+  sequencesArea(): number;
+  textArea(bytes: number): number;
+  namesArea(blocks: number): number;
+  localsArea(): number;
+
+  localSeed(lora: number, loraLength: number, salt: number, saltLength: number): bigint;
+  xxh3(pointer: number, length: number, seed: bigint): bigint;
+  hashPrompt(tokens: number, blockSize: number, window: number, seed: bigint): number;
+  chainEvent(blocks: number): void;
+
+  decide(): number;
+  choose(): number;
+  explainTerms(row: number): number;
+  explainProbabilities(): void;
+  releaseColumns(): void;
+
+  overlapOf(blocks: number): number;
+
+  rankAdd(slot: number, workerId: bigint, dpRank: number): number;
+  rankRemove(slot: number): number;
+  rankFlags(slot: number, flags: number): void;
+  rankCount(): number;
+  rowOf(slot: number): number;
+  slotOf(row: number): number;
+  column(which: number): number;
+
+  storeEvent(slot: number, tier: number, hasParent: number, parent: bigint, blocks: number): number;
+  removeEvent(slot: number, tier: number, blocks: number): number;
+  clearEvent(slot: number): number;
+
+  reserve(slot: number, blocks: number, prefillTokens: number): number;
+  bookingGeneration(id: number): number;
+  bookingPrefillComplete(id: number, generation: number): number;
+  bookingOutputBlock(id: number, generation: number, fraction: number): number;
+  bookingFree(id: number, generation: number): number;
+
+  counter(which: number): number;
+
+  exportBegin(parts: number): void;
+  exportNext(): number;
+  importRecords(bytes: number): number;
+  recordsArea(): number;
+  recordsCapacity(): number;
+}
+
+/** Columns of rank rows, by number (assembly/index.ts `column`). */
+export const Column = {
+  prefill: 0,
+  decode: 1,
+  requests: 2,
+  gate: 3,
+  device: 4,
+  host: 5,
+  disk: 6,
+  shared: 7,
+  active: 8,
+  taint: 9,
+  cost: 10,
+  probability: 11,
+  mask: 12,
+} as const;
+
+/** Counters, by number (assembly/index.ts `counter`). */
+export const Counter = {
+  heldBlocks: 0,
+  bytes: 1,
+  budget: 2,
+  duplicates: 3,
+  unknownRemoves: 4,
+  liveBookings: 5,
+} as const;

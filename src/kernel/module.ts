@@ -1,0 +1,47 @@
+// Where the kernel's module comes from: the inlined bytes by default, or what init() is given.
+import { WarmrouteError } from "../core/errors.js";
+
+export type KernelSource =
+  | WebAssembly.Module
+  | BufferSource
+  | Response
+  | PromiseLike<WebAssembly.Module | BufferSource | Response>;
+
+let compiled: WebAssembly.Module | undefined;
+let inlined: (() => Uint8Array<ArrayBuffer>) | undefined;
+
+/** The entry point of a runtime that may compile code at run time offers the inlined bytes here. */
+export function offerInlinedBytes(bytes: () => Uint8Array<ArrayBuffer>): void {
+  inlined = bytes;
+}
+
+/** The entry point of a runtime that imports .wasm files hands over the module it imported. */
+export function offerModule(module: WebAssembly.Module): void {
+  compiled ??= module;
+}
+
+/**
+ * Makes the kernel ready. Idempotent, and optional where the bytes are inlined.
+ * `source` is a compiled module, its bytes, or a response that carries them.
+ */
+export async function init(source?: KernelSource): Promise<void> {
+  if (compiled || source === undefined) {
+    kernelModule();
+    return;
+  }
+  const given = await source;
+  if (given instanceof WebAssembly.Module) compiled = given;
+  else {
+    const bytes = given instanceof Response ? await given.arrayBuffer() : given;
+    compiled = await WebAssembly.compile(bytes);
+  }
+}
+
+/** The compiled module, compiled from the inlined bytes at the first call. */
+export function kernelModule(): WebAssembly.Module {
+  if (!compiled) {
+    if (!inlined) throw new WarmrouteError("kernel_missing", "the kernel's module was not given");
+    compiled = new WebAssembly.Module(inlined());
+  }
+  return compiled;
+}

@@ -1,0 +1,102 @@
+import type { WorkerRank } from "../core/types.js";
+
+/** What a booking needs of the pool that made it. */
+export interface BookingOwner {
+  readonly blockSize: number;
+  readonly tracksOutputBlocks: boolean;
+  bookingPrefillComplete(booking: PoolBooking): void;
+  bookingOutputBlock(booking: PoolBooking, decayFraction: number | undefined): void;
+  bookingFree(booking: PoolBooking): void;
+}
+
+/**
+ * The load charged to a rank for one request, from selection until free (spec: scheduling.md §1.3–1.5).
+ * A handle: fenced by the kernel's generation, so a late verb never touches another booking. Verbs of an
+ * ended booking do nothing.
+ */
+export class PoolBooking implements Disposable {
+  readonly requestId: string;
+  readonly worker: WorkerRank;
+  readonly slot: number;
+  /** The kernel's name of this booking: a reusable id, and the generation that fences it. */
+  id: number;
+  generation: number;
+  live = true;
+  /** Prompt tokens, tokens generated so far, and how many are expected (0 = unknown). */
+  readonly inputTokens: number;
+  generated = 0;
+  readonly expectedOutputTokens: number;
+  readonly #owner: BookingOwner;
+
+  constructor(
+    owner: BookingOwner,
+    requestId: string,
+    worker: WorkerRank,
+    slot: number,
+    id: number,
+    generation: number,
+    inputTokens: number,
+    expectedOutputTokens: number,
+  ) {
+    this.#owner = owner;
+    this.requestId = requestId;
+    this.worker = worker;
+    this.slot = slot;
+    this.id = id;
+    this.generation = generation;
+    this.inputTokens = inputTokens;
+    this.expectedOutputTokens = expectedOutputTokens;
+  }
+
+  /** The request was sent to the worker. */
+  sent(): void {}
+
+  /** The first token arrived, so prefill is complete. */
+  firstToken(): void {
+    this.prefillComplete();
+  }
+
+  /** `n` more tokens were generated; charges the blocks they complete where output blocks are tracked. */
+  tokens(n: number): void {
+    if (!this.live || !this.#owner.tracksOutputBlocks || !(n > 0)) return;
+    const size = this.#owner.blockSize;
+    const before = Math.floor((this.inputTokens + this.generated) / size);
+    this.generated += n;
+    const after = Math.floor((this.inputTokens + this.generated) / size);
+    const expected = this.expectedOutputTokens;
+    const fraction = expected > 0 ? Math.max(0, 1 - this.generated / expected) : undefined;
+    for (let i = before; i < after; i++) this.#owner.bookingOutputBlock(this, fraction);
+  }
+
+  complete(): void {
+    this.free();
+  }
+
+  abort(_error?: unknown): void {
+    this.free();
+  }
+
+  /** Removes the prefill charge; a second call changes nothing. */
+  prefillComplete(): void {
+    if (this.live) this.#owner.bookingPrefillComplete(this);
+  }
+
+  /**
+   * Charges one output block. `decayFraction` in 0…1 becomes the weight of every block that only this
+   * request holds; throws `invalid_request` outside that range.
+   */
+  outputBlock(decayFraction?: number): void {
+    if (this.live) this.#owner.bookingOutputBlock(this, decayFraction);
+  }
+
+  /** Ends the booking and all its charges. Never throws. */
+  free(): void {
+    if (!this.live) return;
+    this.live = false;
+    this.#owner.bookingFree(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.free();
+  }
+}

@@ -1,0 +1,97 @@
+import { WarmrouteError } from "../core/errors.js";
+import { describe, workerIdString } from "../core/ids.js";
+import type { Exclusion, Outcome, WorkerRecord } from "../core/types.js";
+
+/** An outcome without a worker. */
+export type EmptyOutcome = Exclude<Outcome, "selected">;
+
+/** One rank of a pool, by slot. */
+export interface PoolRank {
+  readonly slot: number;
+  readonly record: WorkerRecord;
+  readonly workerId: string;
+  readonly dpRank: number;
+  overloaded: boolean;
+}
+
+/** The constraints of one request, checked and ready to test ranks against. */
+export interface Constraints {
+  readonly allowed: ReadonlySet<string> | undefined;
+  readonly required: readonly string[];
+  readonly preferred: readonly (readonly [taint: string, weight: number])[];
+}
+
+export interface ConstraintInput {
+  allowedWorkerIds?: readonly unknown[];
+  routingConstraints?: {
+    requiredTaints?: readonly string[];
+    preferredTaints?: Readonly<Record<string, number>>;
+  };
+}
+
+/** Reads the constraints of a request; undefined when there are none. Throws `invalid_request`. */
+export function readConstraints(input: ConstraintInput): Constraints | undefined {
+  const { allowedWorkerIds, routingConstraints } = input;
+  if (allowedWorkerIds === undefined && routingConstraints === undefined) return undefined;
+  const allowed =
+    allowedWorkerIds &&
+    new Set(allowedWorkerIds.map((id, i) => workerIdString(id, `allowedWorkerIds[${i}]`, "invalid_request")));
+  const preferred = Object.entries(routingConstraints?.preferredTaints ?? {});
+  for (const [taint, weight] of preferred) {
+    if (typeof weight !== "number" || !Number.isFinite(weight)) {
+      const path = `routingConstraints.preferredTaints.${taint}`;
+      throw new WarmrouteError("invalid_request", `${path} must be a finite number, not ${describe(weight)}`, { path });
+    }
+  }
+  return { allowed, required: routingConstraints?.requiredTaints ?? [], preferred };
+}
+
+/** Why a rank may not take the request, in the order of spec scheduling.md §3.2; undefined when it may. */
+export function exclusionOf(rank: PoolRank, constraints: Constraints | undefined): Exclusion | undefined {
+  if (constraints) {
+    if (constraints.allowed && !constraints.allowed.has(rank.workerId)) return "not_allowed";
+    for (const taint of constraints.required) if (!rank.record.taints.includes(taint)) return "missing_taint";
+  }
+  return rank.overloaded ? "overloaded" : undefined;
+}
+
+/** Σ weights of the preferred taints that a rank carries. */
+export function preferenceOf(rank: PoolRank, constraints: Constraints): number {
+  let sum = 0;
+  for (const [taint, weight] of constraints.preferred) if (rank.record.taints.includes(taint)) sum += weight;
+  return sum;
+}
+
+/** The outcome of a pin: `selected` when its rank may take the request. */
+export function pinOutcome(
+  workerId: string,
+  rank: PoolRank | undefined,
+  constraints: Constraints | undefined,
+): Outcome {
+  if (constraints?.allowed && !constraints.allowed.has(workerId)) return "pinned_worker_not_allowed";
+  if (!rank) return "no_endpoints";
+  const exclusion = exclusionOf(rank, constraints);
+  if (exclusion === "overloaded") return "pinned_worker_overloaded";
+  return exclusion ? "no_endpoints" : "selected";
+}
+
+/** The outcome when no rank is eligible: overloaded if one would be without its overload. */
+export function emptyOutcome(ranks: Iterable<PoolRank>, constraints: Constraints | undefined): EmptyOutcome {
+  for (const rank of ranks) {
+    if (exclusionOf(rank, constraints) === "overloaded") return "all_eligible_workers_overloaded";
+  }
+  return "no_endpoints";
+}
+
+const messages: Record<EmptyOutcome, string> = {
+  no_endpoints: "no worker may serve this request",
+  all_eligible_workers_overloaded: "every worker that may serve this request is overloaded",
+  all_eligible_workers_filtered: "the policy filtered out every worker that may serve this request",
+  pinned_worker_not_allowed: "the pinned worker is not among the allowed ones",
+  pinned_worker_overloaded: "the pinned worker is overloaded",
+};
+
+/** The typed error of an empty outcome. */
+export function outcomeError(outcome: EmptyOutcome): WarmrouteError {
+  return new WarmrouteError(outcome, messages[outcome]);
+}
