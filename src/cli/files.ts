@@ -25,7 +25,8 @@ export async function writeTogether(files: Record<string, Iterable<string>>): Pr
     for (current in files) await writeFile(temporary(current), files[current]!);
     for (current in files) await rename(temporary(current), current);
   } catch (error) {
-    for (const path in files) await rm(temporary(path), { force: true });
+    // What cannot be cleaned up must not hide why the write failed.
+    for (const path in files) await rm(temporary(path), { force: true }).catch(() => {});
     throw unwritable(current, error);
   }
 }

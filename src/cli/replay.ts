@@ -3,7 +3,6 @@ import { basename, join } from "node:path";
 import { SingleBar } from "cli-progress";
 import type { Command } from "commander";
 import { describe, parseU64 } from "../core/ids.js";
-import "../kernel/inlined.js";
 import {
   closest,
   modes,
@@ -13,6 +12,7 @@ import {
   readTrace,
   renderTable,
   replayMode,
+  skippedLines,
   summaryDocument,
   vllmDefaults,
 } from "../replay/index.js";
@@ -75,7 +75,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
   }
   process.stdout.write(flags.json ? summary : renderTable(name, trace, prompts, reports));
   if (flags.json && trace.skipped.length > 0) {
-    process.stderr.write(`skipped ${trace.skipped.length} bad lines, the first: ${trace.skipped[0]!.reason}\n`);
+    process.stderr.write(`${skippedLines(trace)}\n`);
   }
 }
 
@@ -120,9 +120,11 @@ function readModes(list: string): string[] {
   names.forEach((name, i) => {
     if (!Object.hasOwn(modes, name)) {
       const known = Object.keys(modes);
-      const suggestion = closest(name, known);
-      const hint = suggestion === undefined ? `the modes are ${known.join(", ")}` : `did you mean ${suggestion}?`;
-      throw usageError("--mode", `unknown mode ${describe(name)}; ${hint}`, suggestion);
+      throw usageError(
+        "--mode",
+        `unknown mode ${describe(name)}; the modes are ${known.join(", ")}`,
+        closest(name, known),
+      );
     }
     if (names.indexOf(name) < i) throw usageError("--mode", `the mode ${name} is given twice`);
   });

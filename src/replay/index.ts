@@ -4,5 +4,5 @@ export { type GeneratorOptions, generateTrace } from "./generate.js";
 export { Prompts } from "./prompts.js";
 export { modes, type ReplaySetup, replayMode, summaryDocument } from "./replay.js";
 export type { ModeSummary, Report } from "./report.js";
-export { renderTable } from "./table.js";
+export { renderTable, skippedLines } from "./table.js";
 export { readTrace, TRACE_BLOCK, type Trace, type TraceRequest } from "./trace.js";

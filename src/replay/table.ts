@@ -34,6 +34,11 @@ const rows: Row[] = [
   ["requests a worker", (_, { requestsOfWorker: n }) => `${grouped(Math.min(...n))} – ${grouped(Math.max(...n))}`],
 ];
 
+/** How many lines of a trace were left out, and why the first was. */
+export function skippedLines({ skipped }: Trace): string {
+  return `${grouped(skipped.length)} bad line${skipped.length === 1 ? "" : "s"} skipped, the first: ${skipped[0]?.reason}`;
+}
+
 /** What was replayed, and a column of results for each mode. */
 export function renderTable(name: string, trace: Trace, prompts: Prompts, reports: readonly Report[]): string {
   const ceiling = percent(prompts.reusableTokens / prompts.inputTokens);
@@ -41,10 +46,7 @@ export function renderTable(name: string, trace: Trace, prompts: Prompts, report
     `${name}: ${grouped(trace.requests.length)} requests, ${grouped(prompts.inputTokens)} prompt tokens`,
     `  of which ${ceiling} repeat an earlier prompt's beginning: no router can reuse more`,
   ];
-  if (trace.skipped.length > 0) {
-    const first = trace.skipped[0]!;
-    head.push(`  ${grouped(trace.skipped.length)} bad lines skipped, the first: ${first.reason}`);
-  }
+  if (trace.skipped.length > 0) head.push(`  ${skippedLines(trace)}`);
 
   const summaries = reports.map((report) => report.summary());
   const cells = [

@@ -1,0 +1,222 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Command } from "commander";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { registerReplay } from "../../src/cli/replay.js";
+import { registerTrace } from "../../src/cli/trace.js";
+import { WarmrouteError } from "../../src/core/errors.js";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "warmroute-replay-"));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Runs a command and answers what it printed on stdout. */
+async function warmroute(...argv: string[]): Promise<string> {
+  let printed = "";
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    printed += text;
+    return true;
+  });
+  const program = new Command("warmroute").exitOverride();
+  registerReplay(program);
+  registerTrace(program);
+  try {
+    await program.parseAsync(argv, { from: "user" });
+  } finally {
+    write.mockRestore();
+  }
+  return printed;
+}
+
+async function failure(...argv: string[]): Promise<WarmrouteError> {
+  const error = await warmroute(...argv).catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(WarmrouteError);
+  return error as WarmrouteError;
+}
+
+const text = (name: string): string => readFileSync(join(directory, name), "utf8");
+
+async function makeTrace(requests = "60"): Promise<string> {
+  const path = join(directory, "trace.jsonl");
+  await warmroute("trace", "--requests", requests, "--sessions", "12", "--seed", "5", "--out", path);
+  return path;
+}
+
+const loadModes = "round_robin,random,least_loaded";
+
+test("trace prints the same lines that it writes", async () => {
+  const path = await makeTrace();
+  const printed = await warmroute("trace", "--requests", "60", "--sessions", "12", "--seed", "5");
+  expect(printed).toBe(readFileSync(path, "utf8"));
+  expect(printed.trimEnd().split("\n")).toHaveLength(60);
+});
+
+test("replay writes both documents, the same bytes each time", async () => {
+  const path = await makeTrace();
+  const run = (out: string): Promise<string> =>
+    warmroute("replay", path, "--workers", "3", "--mode", loadModes, "--seed", "9", "--out", join(directory, out));
+  await run("a");
+  await run("b");
+  expect(readdirSync(join(directory, "a")).sort()).toEqual(["requests.jsonl", "summary.json"]);
+  expect(text("a/requests.jsonl")).toBe(text("b/requests.jsonl"));
+  expect(text("a/summary.json")).toBe(text("b/summary.json"));
+  expect(text("a/requests.jsonl") + text("a/summary.json")).not.toContain(directory);
+
+  const summary = JSON.parse(text("a/summary.json")) as Record<string, unknown>;
+  expect(Object.keys(summary)).toEqual(["trace", "seed", "workers", "block_size", "modes"]);
+  expect(summary).toMatchObject({ trace: "trace.jsonl", seed: "9", workers: 3, block_size: 64 });
+  const modes = summary.modes as Record<string, Record<string, number>>;
+  expect(Object.keys(modes)).toEqual(loadModes.split(","));
+
+  const records = text("a/requests.jsonl")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, number>);
+  const expected = loadModes.split(",").flatMap((mode) => Array.from({ length: 60 }, (_, i) => `${mode}-${i + 1}`));
+  expect(records.map((record) => record.uuid)).toEqual(expected);
+  for (const mode of Object.keys(modes)) {
+    const own = records.filter((record) => String(record.mode) === mode);
+    const sum = (field: string): number => own.reduce((total, record) => total + record[field]!, 0);
+    expect(modes[mode]!.completed_requests).toBe(60);
+    expect(modes[mode]!.prefix_cache_reused_ratio).toBe(sum("reused_input_tokens") / sum("input_length"));
+    expect(modes[mode]!.total_output_tokens).toBe(sum("requested_output_length"));
+    expect(modes[mode]!.mean_ttft_ms).toBeCloseTo(sum("ttft_ms") / 60, 6);
+  }
+});
+
+test("another seed changes the random modes alone", async () => {
+  const path = await makeTrace();
+  const run = async (seed: string): Promise<Record<string, unknown>> => {
+    const printed = await warmroute("replay", path, "--mode", loadModes, "--seed", seed, "--json");
+    return (JSON.parse(printed) as { modes: Record<string, unknown> }).modes;
+  };
+  const [one, two] = [await run("1"), await run("2")];
+  expect(one.round_robin).toEqual(two.round_robin);
+  expect(one.random).not.toEqual(two.random);
+});
+
+test("--json prints the summary document alone", async () => {
+  const path = await makeTrace();
+  const out = join(directory, "out");
+  const printed = await warmroute("replay", path, "--mode", "round_robin", "--json", "--out", out);
+  expect(printed).toBe(text("out/summary.json"));
+});
+
+test("the table shows a column for each mode and what could have been reused", async () => {
+  const printed = await warmroute("replay", await makeTrace(), "--mode", "round_robin,random");
+  expect(printed).toMatch(/^trace\.jsonl: 60 requests, [\d,]+ prompt tokens\n/);
+  expect(printed).toMatch(/\d+\.\d % repeat an earlier prompt's beginning/);
+  expect(printed).toMatch(/\n +round_robin +random\n/);
+  expect(printed).toMatch(/\ncompleted +60 +60\n/);
+  expect(printed).toMatch(/\nprompt reused +\d+\.\d % +\d+\.\d %\n/);
+});
+
+test("--itl adds the time between tokens; --speed compresses the arrivals", async () => {
+  const path = await makeTrace();
+  await warmroute("replay", path, "--mode", "round_robin", "--itl", "--speed", "10", "--out", join(directory, "fast"));
+  await warmroute("replay", path, "--mode", "round_robin", "--out", join(directory, "slow"));
+  const [fast, slow] = ["fast", "slow"].map((name) => JSON.parse(text(`${name}/requests.jsonl`).split("\n")[3]!));
+  expect(fast.itl_ms).toHaveLength(fast.output_length - 1);
+  expect(slow).not.toHaveProperty("itl_ms");
+  expect(fast.arrival_time_ms).toBeCloseTo(slow.arrival_time_ms / 10, 3);
+});
+
+describe("bad usage", () => {
+  test.each([
+    [["--mode", "round_robbin"], "--mode", /unknown mode "round_robbin"/, "round_robin"],
+    [["--mode", "kw"], "--mode", /unknown mode "kw"/, "kv"],
+    [["--mode", "fastest"], "--mode", /the modes are kv, round_robin, random, least_loaded/, undefined],
+    [["--mode", ""], "--mode", /unknown mode ""/, undefined],
+    [["--mode", "random,random"], "--mode", /given twice/, undefined],
+    [["--workers", "0"], "--workers", /from 1 to 16384, not "0"/, undefined],
+    [["--workers", "1.5"], "--workers", /not "1.5"/, undefined],
+    [["--workers", "16385"], "--workers", /not "16385"/, undefined],
+    [["--block-size", "-1"], "--block-size", /from 1 to 1048576, not "-1"/, undefined],
+    [["--blocks", "many"], "--blocks", /not "many"/, undefined],
+    [["--speed", "0"], "--speed", /above 0, not "0"/, undefined],
+    [["--speed", "Infinity"], "--speed", /not "Infinity"/, undefined],
+    [["--seed", "1.5"], "--seed", /64-bit integer/, undefined],
+  ])("replay %j", async (flags, path, message, suggestion) => {
+    const error = await failure("replay", await makeTrace(), ...flags, "--out", join(directory, "out"));
+    expect(error).toMatchObject({ code: "invalid_usage", path });
+    expect(error.message).toMatch(message);
+    expect(error.details.suggestion).toBe(suggestion);
+    expect(existsSync(join(directory, "out"))).toBe(false);
+  });
+
+  test.each([
+    [["--requests", "0"], "--requests", /whole number from 1/],
+    [["--requests", "3", "--sessions", "4"], "--sessions", /4 is more than --requests 3/],
+    [["--system-prompts", "x"], "--system-prompts", /not "x"/],
+    [["--seed", "?"], "--seed", /64-bit integer/],
+  ])("trace %j", async (flags, path, message) => {
+    const error = await failure("trace", ...flags);
+    expect(error).toMatchObject({ code: "invalid_usage", path });
+    expect(error.message).toMatch(message);
+  });
+});
+
+describe("bad input", () => {
+  const replayTo = (path: string, ...more: string[]): string[] => [
+    ...["replay", path, "--mode", "round_robin", "--out", join(directory, "out")],
+    ...more,
+  ];
+
+  test("a trace that cannot be read", async () => {
+    expect(await failure(...replayTo(join(directory, "none.jsonl")))).toMatchObject({
+      code: "unreadable",
+      message: expect.stringContaining("none.jsonl") as string,
+    });
+    expect(await failure(...replayTo(directory))).toMatchObject({ code: "unreadable" });
+  });
+
+  test("a bad line, which --skip-bad leaves out and reports", async () => {
+    const path = join(directory, "bad.jsonl");
+    const good = JSON.stringify({ timestamp: 0, output_length: 2, hash_ids: [1, 2] });
+    writeFileSync(path, `${good}\n{"output_length": 2}\n${good}\n`);
+    expect(await failure(...replayTo(path))).toMatchObject({ code: "invalid_trace", line: 2, path: "hash_ids" });
+    expect(existsSync(join(directory, "out"))).toBe(false);
+    const printed = await warmroute(...replayTo(path, "--skip-bad"));
+    expect(printed).toContain("1 bad line skipped, the first: line 2: hash_ids must be an array");
+    const uuids = text("out/requests.jsonl").trimEnd().split("\n");
+    expect(uuids.map((line) => (JSON.parse(line) as { uuid: string }).uuid)).toEqual([
+      "round_robin-1",
+      "round_robin-3",
+    ]);
+  });
+
+  test("an empty trace", async () => {
+    const path = join(directory, "empty.jsonl");
+    writeFileSync(path, "\n");
+    expect(await failure(...replayTo(path))).toMatchObject({ code: "invalid_trace", message: /empty/ });
+  });
+
+  test("an out directory that cannot be made or written", async () => {
+    const path = await makeTrace();
+    writeFileSync(join(directory, "out"), "a file is in the way");
+    expect(await failure(...replayTo(path))).toMatchObject({ code: "unwritable" });
+    expect(text("out")).toBe("a file is in the way");
+  });
+
+  test("a write that fails leaves the old results and no temporary files", async () => {
+    const path = await makeTrace();
+    const out = join(directory, "out");
+    await warmroute(...replayTo(path));
+    const before = text("out/requests.jsonl");
+    const inTheWay = `summary.json.${process.pid}.tmp`;
+    mkdirSync(join(out, inTheWay));
+    expect(await failure(...replayTo(path, "--speed", "2"))).toMatchObject({ code: "unwritable" });
+    expect(readdirSync(out).sort()).toEqual(["requests.jsonl", "summary.json", inTheWay]);
+    expect(text("out/requests.jsonl")).toBe(before);
+  });
+
+  test("trace to a place that cannot be written", async () => {
+    expect(await failure("trace", "--out", join(directory, "no/such/place"))).toMatchObject({ code: "unwritable" });
+  });
+});

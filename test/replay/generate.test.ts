@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { generateTrace } from "../../src/replay/generate.js";
+import { Prompts } from "../../src/replay/prompts.js";
+import { readTrace } from "../../src/replay/trace.js";
+
+const lines = (seed: bigint, requests = 200, sessions = 40): string[] => [
+  ...generateTrace({ seed, requests, sessions, systemPrompts: 5 }),
+];
+
+test("equal options make equal bytes, another seed another trace", () => {
+  expect(lines(3n)).toEqual(lines(3n));
+  expect(lines(3n)).not.toEqual(lines(4n));
+});
+
+test("the trace can be read, and is as large as asked for", async () => {
+  const { requests, skipped } = await readTrace(lines(1n));
+  expect(requests).toHaveLength(200);
+  expect(skipped).toEqual([]);
+  expect(new Set(requests.map((request) => request.sessionId)).size).toBe(40);
+  expect(await readTrace(lines(1n, 30, 30))).toMatchObject({ requests: { length: 30 } });
+});
+
+test("lines are in order of time, and hash ids numbered by first appearance", () => {
+  const raw = lines(2n).map((line) => JSON.parse(line) as { timestamp: number; hash_ids: number[] });
+  expect(raw.map((line) => line.timestamp)).toEqual(raw.map((line) => line.timestamp).sort((a, b) => a - b));
+  const appeared = [...new Set(raw.flatMap((line) => line.hash_ids))];
+  expect(appeared).toEqual(appeared.map((_, i) => i));
+});
+
+test("each turn repeats all full blocks of the turn before, and sessions share beginnings", async () => {
+  const trace = await readTrace(lines(1n));
+  for (const { hashIds, inputTokens, outputTokens, next } of trace.requests) {
+    expect(hashIds).toHaveLength(Math.ceil(inputTokens / 512));
+    if (next === undefined) continue;
+    const full = Math.floor(inputTokens / 512);
+    const after = trace.requests[next]!;
+    expect([...after.hashIds.subarray(0, full)]).toEqual([...hashIds.subarray(0, full)]);
+    expect(after.inputTokens).toBeGreaterThan(inputTokens + outputTokens);
+    expect(after.delayMs).toBeGreaterThanOrEqual(2000);
+  }
+  const first = new Set(trace.requests.map((request) => request.hashIds[0]));
+  expect(first.size).toBeLessThanOrEqual(5);
+  const prompts = new Prompts(trace, 64);
+  expect(prompts.reusableTokens / prompts.inputTokens).toBeGreaterThan(0.5);
+});
+
+test("examples/sample-trace.jsonl is what its command makes", () => {
+  const sample = readFileSync(new URL("../../examples/sample-trace.jsonl", import.meta.url), "utf8");
+  expect(sample.length).toBeLessThan(300_000);
+  // warmroute trace --seed 1 --requests 500 --sessions 100 --system-prompts 8 --out examples/sample-trace.jsonl
+  const made = [...generateTrace({ seed: 1n, requests: 500, sessions: 100, systemPrompts: 8 })];
+  expect(sample).toBe(`${made.join("\n")}\n`);
+});
