@@ -1,0 +1,123 @@
+// Bundles the suite for a runtime, runs it there, and returns what it printed.
+import { execFile, spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const out = `${root}build/runtimes/`;
+const run = promisify(execFile);
+
+export type Runtime = "node" | "deno" | "bun" | "workerd";
+
+/** The program inside the npm package that carries it for this platform; install scripts that copy it may not have run. */
+function packaged(runtime: Runtime): string {
+  const { arch, platform } = process;
+  const exe = platform === "win32" ? ".exe" : "";
+  const libc = platform === "linux" ? "-glibc" : "";
+  const path = {
+    node: process.execPath,
+    deno: `@deno/${platform}-${arch}${libc}/deno${exe}`,
+    bun: `@oven/bun-${platform === "win32" ? "windows" : platform}-${arch === "arm64" ? "aarch64" : arch}/bin/bun${exe}`,
+    workerd: `@cloudflare/workerd-${platform === "win32" ? "windows" : platform}-${arch === "x64" ? "64" : arch}/bin/workerd${exe}`,
+  }[runtime];
+  return runtime === "node" ? path : `${root}node_modules/${path}`;
+}
+
+/** Path of a runtime's program, or undefined where its package is not installed. */
+export function findRuntime(runtime: Runtime): string | undefined {
+  const path = packaged(runtime);
+  return existsSync(path) ? path : undefined;
+}
+
+/** Bundles one boot file from source; `.wasm` imports stay imports, for runtimes that load modules themselves. */
+async function bundle(boot: "portable" | "workerd"): Promise<string> {
+  mkdirSync(out, { recursive: true });
+  const outfile = `${out}${boot}.mjs`;
+  await build({
+    entryPoints: [fileURLToPath(new URL(`./boot/${boot}.ts`, import.meta.url))],
+    outfile,
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    conditions: boot === "workerd" ? ["workerd", "import"] : ["import"],
+    external: ["*.wasm"],
+    logLevel: "warning",
+  });
+  return outfile;
+}
+
+/** Runs the suite on Node, Deno or Bun, without any permission that a runtime can withhold. */
+async function runPortable(program: string, runtime: Runtime): Promise<string> {
+  const file = await bundle("portable");
+  const args = { node: [file], deno: ["run", "--no-prompt", "--quiet", file], bun: ["run", file], workerd: [] }[
+    runtime
+  ];
+  const { stdout } = await run(program, args, { cwd: out, maxBuffer: 64 << 20, timeout: 120_000 });
+  return stdout.trim();
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() =>
+        address && typeof address === "object" ? resolve(address.port) : reject(new Error("no port")),
+      );
+    });
+  });
+}
+
+const config = (port: number) => `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [ (name = "main", worker = .suite) ],
+  sockets = [ (name = "http", address = "127.0.0.1:${port}", http = (), service = "main") ] );
+const suite :Workerd.Worker = (
+  modules = [
+    (name = "workerd.mjs", esModule = embed "workerd.mjs"),
+    (name = "./kernel.wasm", wasm = embed "kernel.wasm") ],
+  compatibilityDate = "2025-09-01" );
+`;
+
+/** Asks until the server answers; its own end comes first if it cannot start. */
+async function ask(url: string, ended: Promise<never>): Promise<string> {
+  const answer = async () => {
+    for (;;) {
+      const response = await fetch(url).catch(() => undefined);
+      if (response?.ok) return await response.text();
+      if (response) throw new Error(`workerd answered ${response.status}: ${await response.text()}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  return await Promise.race([answer(), ended]);
+}
+
+async function runWorkerd(program: string): Promise<string> {
+  await bundle("workerd");
+  copyFileSync(`${root}build/kernel.wasm`, `${out}kernel.wasm`);
+  const port = await freePort();
+  writeFileSync(`${out}config.capnp`, config(port));
+  const server = spawn(program, ["serve", "config.capnp"], { cwd: out, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [server.stdout, server.stderr]) stream.on("data", (data) => (said += data));
+  const ended = new Promise<never>((_, reject) => {
+    server.once("error", reject);
+    server.once("exit", (code) => reject(new Error(`workerd ended with ${code}: ${said}`)));
+  });
+  try {
+    return await ask(`http://127.0.0.1:${port}/`, ended);
+  } finally {
+    server.kill("SIGKILL");
+    await ended.catch(() => undefined);
+  }
+}
+
+/** Runs the suite on a runtime and returns the text it answered. */
+export const launch = (runtime: Runtime, program: string): Promise<string> =>
+  runtime === "workerd" ? runWorkerd(program) : runPortable(program, runtime);
