@@ -87,3 +87,17 @@ export function slabLive(s: usize): u32 {
 export function slabTop(s: usize): u32 {
   return load<u32>(s, 4);
 }
+
+/** Makes sure that `count` records can be handed out without taking memory; false when there is no room. */
+export function slabReserve(s: usize, count: u32): bool {
+  const bytes = load<u32>(s, 16);
+  const shift = load<u32>(s, 20);
+  while ((load<u32>(s, 24) << shift) < load<u32>(s, 12) + 1 + count) {
+    const p = take(<usize>bytes << shift);
+    if (!p) return false;
+    const page = load<u32>(s, 24);
+    store<u32>(<usize>load<u32>(s) + (<usize>page << 2), <u32>p);
+    store<u32>(s, page + 1, 24);
+  }
+  return true;
+}

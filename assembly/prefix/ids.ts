@@ -1,0 +1,99 @@
+// Tables from 32-bit keys to ids, open addressing with backward shift on removal.
+//
+//   table 16 B   | slots address u32 | mask u32 | live u32 | shift u32 |
+//   slot 8 B     | id u32, 0 = empty | key u32 |
+//
+// The top bits of the key choose the home slot, so growing and shifting never read what an id
+// stands for. A key may appear more than once: the caller verifies each id it meets.
+import { give, takeZeroed } from "../memory/arena";
+
+const SMALLEST: u32 = 6; // log2 of the slots a table starts with
+
+/** Starts empty; false when there is no room. */
+export function tableInit(t: usize): bool {
+  store<u32>(t, 0, 8);
+  return resize(t, SMALLEST, 0, 0);
+}
+
+// @ts-ignore: decorator
+@inline export function tableHome(t: usize, key: u32): u32 {
+  return key >> load<u32>(t, 12);
+}
+
+// @ts-ignore: decorator
+@inline export function tableSlot(t: usize, i: u32): usize {
+  return <usize>load<u32>(t) + (<usize>i << 3);
+}
+
+// @ts-ignore: decorator
+@inline export function tableMask(t: usize): u32 {
+  return load<u32>(t, 4);
+}
+
+function resize(t: usize, lg: u32, old: usize, oldSlots: u32): bool {
+  const slots = takeZeroed(<usize>8 << lg);
+  if (!slots) return false;
+  store<u32>(t, <u32>slots);
+  store<u32>(t, (1 << lg) - 1, 4);
+  store<u32>(t, 32 - lg, 12);
+  for (let i: u32 = 0; i < oldSlots; i++) {
+    const s = old + (<usize>i << 3);
+    const id = load<u32>(s);
+    if (id) place(t, load<u32>(s, 4), id);
+  }
+  give(old, <usize>oldSlots << 3);
+  return true;
+}
+
+function place(t: usize, key: u32, id: u32): void {
+  const mask = tableMask(t);
+  let i = tableHome(t, key);
+  while (load<u32>(tableSlot(t, i))) i = (i + 1) & mask;
+  const s = tableSlot(t, i);
+  store<u32>(s, id);
+  store<u32>(s, key, 4);
+}
+
+/** Bytes that `more` entries could cost. */
+export function tableBound(t: usize, more: u32): u64 {
+  const slots = <u64>tableMask(t) + 1;
+  const need = ((<u64>load<u32>(t, 8) + more) << 2) / 3 + 1;
+  if (need <= slots) return 0;
+  return (<u64>16) << (64 - clz<u64>(need));
+}
+
+/** Makes room for `more` entries, above three quarters full only when memory is short; false when it cannot. */
+export function tableReserve(t: usize, more: u32): bool {
+  const live = <u64>load<u32>(t, 8) + more;
+  const slots = <u64>tableMask(t) + 1;
+  if (live << 2 <= slots * 3) return true;
+  let lg = 64 - <u32>clz<u64>(slots); // one doubling
+  while (live << 2 > (<u64>3) << lg) lg++;
+  if (lg < 28 && resize(t, lg, <usize>load<u32>(t), <u32>slots)) return true;
+  return live << 3 <= slots * 7;
+}
+
+/** Adds an entry; room was reserved before. */
+export function tablePut(t: usize, key: u32, id: u32): void {
+  place(t, key, id);
+  store<u32>(t, load<u32>(t, 8) + 1, 8);
+}
+
+/** Removes the entry (key, id), which is present. */
+export function tableDrop(t: usize, key: u32, id: u32): void {
+  const mask = tableMask(t);
+  let gap = tableHome(t, key);
+  while (load<u32>(tableSlot(t, gap)) != id) gap = (gap + 1) & mask;
+  let i = gap;
+  while (true) {
+    i = (i + 1) & mask;
+    const s = tableSlot(t, i);
+    if (!load<u32>(s)) break;
+    const home = tableHome(t, load<u32>(s, 4));
+    if (((i - home) & mask) < ((i - gap) & mask)) continue;
+    store<u64>(tableSlot(t, gap), load<u64>(s));
+    gap = i;
+  }
+  store<u64>(tableSlot(t, gap), 0);
+  store<u32>(t, load<u32>(t, 8) - 1, 8);
+}

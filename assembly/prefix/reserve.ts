@@ -1,0 +1,128 @@
+// Room for a store, made sure of before anything is applied. While the budget is far away one
+// comparison against the worst case does; near it the store is rehearsed, and what it needs is
+// taken first: then nothing can fail half-way.
+import { arenaBudget, arenaInUse, arenaReserve } from "../memory/arena";
+import { slabLive, slabReserve } from "../memory/slab";
+import { CHUNK_LIMIT, chunkBytes, chunkSlab, chunkSpan, ownNames, sequenceAt } from "./chunks";
+import { tableBound, tableReserve } from "./ids";
+import { bytesToReach, holderSlot, LANE_BYTES, LANE_LIMIT, laneSlab, lanes, slotBytes } from "./lanes";
+import { nameFind, nameHash, namesBound, namesReserve } from "./names";
+import {
+  hashAt,
+  heads,
+  RUN_BYTES,
+  RUN_MAX,
+  runAt,
+  runFind,
+  runLength,
+  runSlab,
+  spareAdd,
+  spareClear,
+} from "./runs";
+
+const REGION: u64 = 1 << 16; // a slab grows by this
+const EXTENT_STEP: u64 = 1 << 18;
+
+/** Bytes of the untouched budget that belong to the store in progress. */
+let committed: u64 = 0;
+
+/** The most that storing `n` blocks for this holder could take from the arena. */
+function bound(holder: u32, n: u32): u64 {
+  const extents = (<u64>n << 6) + 4 * (EXTENT_STEP + <u64>(RUN_MAX << 3));
+  const records = <u64>n * (chunkBytes + LANE_BYTES + RUN_BYTES) + 3 * REGION;
+  const sets = <u64>(n + 1) * max<u64>(128, <u64>max(slotBytes, bytesToReach(holderSlot(holder))) << 2);
+  return extents + records + sets + tableBound(heads, n) + tableBound(lanes, n + 1) + namesBound(n);
+}
+
+function untouched(bytes: u64): bool {
+  return arenaBudget() - arenaInUse() >= bytes && arenaReserve(bytes);
+}
+
+/** Makes sure that so many more lanes and chunks can be had beside the store in progress. */
+export function spareRoom(moreLanes: u32, moreChunks: u32): bool {
+  if (!withinLimits(moreLanes, moreChunks)) return false;
+  const records = <u64>moreLanes * LANE_BYTES + <u64>moreChunks * chunkBytes + 3 * REGION;
+  const sets = 4 * max<u64>(64, slotBytes << 1);
+  const tables = tableBound(lanes, moreLanes) + tableBound(heads, 1);
+  return untouched(committed + records + sets + tables + 4 * EXTENT_STEP);
+}
+
+function withinLimits(moreLanes: u32, moreChunks: u32): bool {
+  return (
+    <u64>slabLive(chunkSlab) + moreChunks < CHUNK_LIMIT &&
+    <u64>slabLive(laneSlab) + moreLanes < LANE_LIMIT
+  );
+}
+
+/**
+ * Makes room for `n` blocks with these sequence hashes and names, behind block `offset - 1` of
+ * `run` (0 = at the root). False when there is none; nothing has changed then.
+ */
+export function reserveStore(holder: u32, n: u32, sequences: usize, names: usize, run: u32, offset: u32): bool {
+  committed = bound(holder, n);
+  if (withinLimits(n + 1, n + 1) && untouched(committed)) return true;
+  committed = (<u64>1) << 40;
+  if (rehearse(holder, n, sequences, names, run, offset)) return true;
+  spareClear();
+  return false;
+}
+
+/** Ends a store: what was set aside and not used is free again. */
+export function reserveEnd(): void {
+  committed = 0;
+  spareClear();
+}
+
+let newRuns: u32 = 0;
+
+/** Walks the store without changing anything, and takes what it will need. */
+function rehearse(holder: u32, n: u32, sequences: usize, names: usize, run: u32, offset: u32): bool {
+  let pieces: u32 = 1;
+  let unknown: u32 = 0;
+  newRuns = 0;
+  for (let j: u32 = 0; j < n; j++) {
+    const o = <usize>j << 3;
+    const sequence = load<u64>(sequences + o);
+    if (!ownNames) {
+      // A name that moves from another block frees that block: too much to foresee here.
+      const name = load<u64>(names + o);
+      const position = nameFind(nameHash(holder, name), holder, name);
+      if (position && sequenceAt(position) != sequence) return false;
+    }
+    if (run && offset < runLength(runAt(run)) && hashAt(runAt(run), offset) == sequence) {
+      offset++;
+      continue;
+    }
+    const known = runFind(sequence);
+    if (known) {
+      if (!setAside(unknown)) return false;
+      unknown = 0;
+      pieces++;
+      offset = 1;
+    } else unknown++;
+    run = known;
+  }
+  if (!setAside(unknown)) return false;
+  pieces += newRuns;
+  const chunks = n / chunkSpan + (pieces << 1);
+  return (
+    withinLimits(pieces, chunks) &&
+    slabReserve(runSlab, newRuns) &&
+    slabReserve(laneSlab, pieces) &&
+    slabReserve(chunkSlab, chunks) &&
+    tableReserve(heads, newRuns) &&
+    tableReserve(lanes, pieces) &&
+    namesReserve(holder, names, n)
+  );
+}
+
+/** Sets extents aside for a stretch of `blocks` unknown blocks. */
+function setAside(blocks: u32): bool {
+  while (blocks) {
+    const capacity = spareAdd(min(blocks, RUN_MAX));
+    if (!capacity) return false;
+    newRuns++;
+    blocks -= min(blocks, capacity);
+  }
+  return true;
+}
