@@ -11,22 +11,13 @@
 // generation, so a late call cannot touch whoever has the id next. Free ids are chained by `next`.
 import { slabAt, slabDirectory, slabNew, slabTake, slabTop } from "../memory/slab";
 import { OK, UNKNOWN_BOOKING, UNKNOWN_RANK } from "../status";
+import { PREFILL, REQUESTS } from "./columns";
 import { promptGive, promptsInit, promptTake, promptWeigh } from "./prompts";
-import {
-  bookingListOf,
-  chargeBlocks,
-  chargeColumn,
-  NO_ROW,
-  PREFILL,
-  rankDrop,
-  REQUESTS,
-  rowOf,
-  WEIGHT_ONE,
-} from "./ranks";
+import { bookingListOf, chargeBlocks, chargeColumn, NO_ROW, rankDrop, rowOf, WEIGHT_ONE } from "./ranks";
 
 const BOOKING_BYTES: u32 = 56;
 /** More tokens than linear memory can hold: keeps the sums of whole numbers exact. */
-const PREFILL_MAX: f64 = 4294967296;
+export const PREFILL_MAX: f64 = 4294967296;
 
 let bookings: usize = 0;
 let directory: usize = 0;

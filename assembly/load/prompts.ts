@@ -7,16 +7,15 @@
 // [4] beside [1, 2, 3, 4], need more: the piece of [1, 2, 3] and one that enters [4] from outside.
 import { EXTENT_MAX } from "../memory/extents";
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
-import { activeColumn, NO_ROW, rowOf, touchedColumn, WEIGHT_ONE } from "./ranks";
+import { activeColumn, touchedColumn } from "./columns";
+import { holderOf, runHold, runLetGo } from "./holders";
+import { NO_ROW, rowOf, WEIGHT_ONE } from "./ranks";
 import {
-  holderOf,
   holdersOf,
   runBlocks,
   runEntries,
-  runHold,
   runHolders,
   runLength,
-  runLetGo,
   runNew,
   runParent,
   runsInit,

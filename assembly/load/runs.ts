@@ -16,10 +16,9 @@
 import { give, take, takeZeroed } from "../memory/arena";
 import { extentCapacity, extentGive, extentShrink, extentTake } from "../memory/extents";
 import { slabAt, slabDirectory, slabGive, slabLive, slabNew, slabTake } from "../memory/slab";
-import { WEIGHT_ONE } from "./ranks";
 
 const RUN_BYTES: u32 = 64;
-const HOLDER_BYTES: usize = 16;
+export const HOLDER_BYTES: usize = 16;
 const FIRST_BUCKETS: u32 = 256;
 const INLINE_HOLDER: usize = 48;
 
@@ -43,34 +42,35 @@ export function runCount(): u32 {
   return slabLive(runs);
 }
 
+/** Address of a run's record. */
 // @ts-ignore: decorator
-@inline function at(run: u32): usize {
+@inline export function runAt(run: u32): usize {
   return slabAt(directory, RUN_BYTES, run);
 }
 // @ts-ignore: decorator
 @inline export function runBlocks(run: u32): usize {
-  return <usize>load<u32>(at(run)) << 3;
+  return <usize>load<u32>(runAt(run)) << 3;
 }
 // @ts-ignore: decorator
 @inline export function runLength(run: u32): u32 {
-  return load<u32>(at(run), 8);
+  return load<u32>(runAt(run), 8);
 }
 // @ts-ignore: decorator
 @inline export function runParent(run: u32): u32 {
-  return load<u32>(at(run), 12);
+  return load<u32>(runAt(run), 12);
 }
 // @ts-ignore: decorator
 @inline export function runEntries(run: u32, by: i32): void {
-  const r = at(run);
+  const r = runAt(run);
   store<u32>(r, load<u32>(r, 28) + by, 28);
 }
 // @ts-ignore: decorator
 @inline export function runHolders(run: u32): u32 {
-  return load<u32>(at(run), 32);
+  return load<u32>(runAt(run), 32);
 }
 // @ts-ignore: decorator
 @inline export function holdersOf(run: u32): usize {
-  const r = at(run);
+  const r = runAt(run);
   return load<u32>(r, 36) ? <usize>load<u32>(r, 40) << 3 : r + INLINE_HOLDER;
 }
 
@@ -84,20 +84,20 @@ export function runCount(): u32 {
 /** The run that starts with this hash; 0 when none does. */
 export function runStarting(hash: u64): u32 {
   let run = load<u32>(bucketOf(hash));
-  while (run && load<u64>(runBlocks(run)) != hash) run = load<u32>(at(run), 16);
+  while (run && load<u64>(runBlocks(run)) != hash) run = load<u32>(runAt(run), 16);
   return run;
 }
 
 function enter(run: u32): void {
   const b = bucketOf(load<u64>(runBlocks(run)));
-  store<u32>(at(run), load<u32>(b), 16);
+  store<u32>(runAt(run), load<u32>(b), 16);
   store<u32>(b, run);
 }
 
 function leave(run: u32): void {
   let link = bucketOf(load<u64>(runBlocks(run)));
-  while (load<u32>(link) != run) link = at(load<u32>(link)) + 16;
-  store<u32>(link, load<u32>(at(run), 16));
+  while (load<u32>(link) != run) link = runAt(load<u32>(link)) + 16;
+  store<u32>(link, load<u32>(runAt(run), 16));
 }
 
 /** Doubles the table when there are more runs than buckets; without room chains get longer. */
@@ -112,7 +112,7 @@ function widen(): void {
   for (let b: u32 = 0; b < n; b++) {
     let run = load<u32>(old + (<usize>b << 2));
     while (run) {
-      const next = load<u32>(at(run), 16);
+      const next = load<u32>(runAt(run), 16);
       enter(run);
       run = next;
     }
@@ -124,7 +124,7 @@ function widen(): void {
 
 function adopt(parent: u32, child: u32, by: i32): void {
   if (!parent) return;
-  const p = at(parent);
+  const p = runAt(parent);
   store<u32>(p, load<u32>(p, 20) + by, 20);
   store<u32>(p, load<u32>(p, 24) ^ child, 24);
 }
@@ -138,7 +138,7 @@ export function runNew(parent: u32, hashes: usize, length: u32): u32 {
     slabGive(runs, run);
     return 0;
   }
-  const r = at(run);
+  const r = runAt(run);
   memory.fill(r, 0, RUN_BYTES);
   store<u32>(r, start);
   store<u32>(r, extentCapacity, 4);
@@ -174,8 +174,8 @@ export function runSplit(run: u32, k: u32): u32 {
     return 0;
   }
   leave(run);
-  const r = at(run);
-  const h = at(head);
+  const r = runAt(run);
+  const h = runAt(head);
   memory.copy(h, r, RUN_BYTES);
   memory.copy(<usize>tail << 3, runBlocks(run) + (<usize>k << 3), <usize>(length - k) << 3);
   store<u32>(h, extentShrink(load<u32>(r), load<u32>(r, 4), k), 4);
@@ -205,7 +205,7 @@ export function runSplit(run: u32, k: u32): u32 {
 
 /** Gives the record of a run back, and its holders; length 0 tells runTidy() that it is gone. */
 function forget(run: u32): void {
-  const r = at(run);
+  const r = runAt(run);
   if (load<u32>(r, 36)) extentGive(load<u32>(r, 40), load<u32>(r, 36));
   store<u32>(r, 0, 8);
   slabGive(runs, run);
@@ -213,7 +213,7 @@ function forget(run: u32): void {
 
 /** Gives back a run without holders and children; answers its parent. */
 function dropRun(run: u32): u32 {
-  const r = at(run);
+  const r = runAt(run);
   const parent = load<u32>(r, 12);
   leave(run);
   adopt(parent, run, -1);
@@ -228,18 +228,18 @@ function dropRun(run: u32): u32 {
  */
 export function runTidy(run: u32): void {
   if (!run || !runLength(run)) return;
-  while (run && !runHolders(run) && !load<u32>(at(run), 20)) run = dropRun(run);
+  while (run && !runHolders(run) && !load<u32>(runAt(run), 20)) run = dropRun(run);
   if (!run) return;
-  const child = load<u32>(at(run), 20) == 1 ? load<u32>(at(run), 24) : 0;
+  const child = load<u32>(runAt(run), 20) == 1 ? load<u32>(runAt(run), 24) : 0;
   if (child && joined(run, child)) run = child;
   const parent = runParent(run);
-  if (parent && load<u32>(at(parent), 20) == 1) joined(parent, run);
+  if (parent && load<u32>(runAt(parent), 20) == 1) joined(parent, run);
 }
 
 /** Joins a run and its only child under the child's id, if the same requests cover both alike. */
 function joined(run: u32, child: u32): bool {
-  const r = at(run);
-  const c = at(child);
+  const r = runAt(run);
+  const c = runAt(child);
   const holders = runHolders(run);
   if (load<u32>(c, 28) || holders != runHolders(child)) return false;
   const a = holdersOf(run);
@@ -276,74 +276,4 @@ function joined(run: u32, child: u32): bool {
   forget(run);
   enter(child);
   return true;
-}
-
-// ---- the ranks of a run
-
-/** Address where the rank's holder is or belongs. */
-function holderPlace(run: u32, slot: u32): usize {
-  const base = holdersOf(run);
-  let low: u32 = 0;
-  let high = runHolders(run);
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (load<u32>(base + ((<usize>middle) << 4)) < slot) low = middle + 1;
-    else high = middle;
-  }
-  return base + ((<usize>low) << 4);
-}
-
-// @ts-ignore: decorator
-@inline function isHolder(run: u32, slot: u32, place: usize): bool {
-  return place < holdersOf(run) + ((<usize>runHolders(run)) << 4) && load<u32>(place) == slot;
-}
-
-/** The rank's holder in this run; 0 when it has none. */
-export function holderOf(run: u32, slot: u32): usize {
-  const place = holderPlace(run, slot);
-  return isHolder(run, slot, place) ? place : 0;
-}
-
-/** One more request of a rank covers the run: the weight this adds to the rank, -1 when there is no room. */
-export function runHold(run: u32, slot: u32): i64 {
-  let place = holderPlace(run, slot);
-  if (isHolder(run, slot, place)) {
-    store<u32>(place, load<u32>(place, 4) + 1, 4);
-    return 0;
-  }
-  const r = at(run);
-  const n = load<u32>(r, 32);
-  const room = load<u32>(r, 36) >> 1;
-  if (n == max<u32>(room, 1)) {
-    const start = extentTake(max<u32>(n << 2, 8));
-    if (!start) return -1;
-    const base = holdersOf(run);
-    memory.copy(<usize>start << 3, base, (<usize>n) << 4);
-    place = (<usize>start << 3) + (place - base);
-    if (room) extentGive(load<u32>(r, 40), load<u32>(r, 36));
-    store<u32>(r, extentCapacity, 36);
-    store<u32>(r, start, 40);
-  }
-  const end = holdersOf(run) + ((<usize>n) << 4);
-  memory.copy(place + HOLDER_BYTES, place, end - place);
-  store<u32>(place, slot);
-  store<u32>(place, 1, 4);
-  store<i64>(place, WEIGHT_ONE, 8);
-  store<u32>(r, n + 1, 32);
-  return WEIGHT_ONE * <i64>load<u32>(r, 8);
-}
-
-/** One request of a rank less covers the run: the weight this takes from the rank. */
-export function runLetGo(run: u32, slot: u32): i64 {
-  const place = holderPlace(run, slot);
-  const refs = load<u32>(place, 4) - 1;
-  store<u32>(place, refs, 4);
-  if (refs) return 0;
-  const r = at(run);
-  const weight = load<i64>(place, 8) * <i64>load<u32>(r, 8);
-  const n = load<u32>(r, 32) - 1;
-  const end = holdersOf(run) + ((<usize>n) << 4);
-  memory.copy(place, place + HOLDER_BYTES, end - place);
-  store<u32>(r, n, 32);
-  return weight;
 }

@@ -24,7 +24,7 @@ import {
   requestsColumn,
   sharedColumn,
   taintColumn,
-} from "../load/ranks";
+} from "../load/columns";
 import { eligibleColumn } from "./eligible";
 import { taintMultiplier, taintPair } from "./exp";
 

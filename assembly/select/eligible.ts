@@ -1,5 +1,5 @@
 // Which rows a request may take: the gates of ranks and the request's own mask, as one column.
-import { costColumn, gateColumn, maskColumn, paddedRows } from "../load/ranks";
+import { costColumn, gateColumn, maskColumn, paddedRows } from "../load/columns";
 
 /**
  * Address of a column with 0 for each row that this request may take and +Infinity for others:

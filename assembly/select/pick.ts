@@ -4,7 +4,7 @@
 // Rows are summed and searched in groups of 64. A group's sum has four partial sums, over rows equal
 // modulo 4, added as (0 + 2) + (1 + 3); the sum of a prefix is the sum of its groups in order, and
 // within a group of its rows in order. The oracle in test/oracle adds in the same order.
-import { costColumn, groupColumn, paddedRows, probabilityColumn } from "../load/ranks";
+import { costColumn, groupColumn, paddedRows, probabilityColumn } from "../load/columns";
 import { expPair } from "./exp";
 import { randomUnit } from "./random";
 

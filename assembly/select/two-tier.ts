@@ -3,7 +3,7 @@
 // ties and its probabilities are those of temperature 0 (pick.ts).
 //
 //   params, 3 f64   | cache threshold θ | balance absolute threshold a | balance relative threshold r |
-import { costColumn, deviceColumn, paddedRows, requestsColumn } from "../load/ranks";
+import { costColumn, deviceColumn, paddedRows, requestsColumn } from "../load/columns";
 import { eligibleColumn } from "./eligible";
 
 export const IMBALANCED: u32 = 0;

@@ -4,3 +4,10 @@ export * from "../../../assembly/load/ranks";
 export { runCount } from "../../../assembly/load/runs";
 export { arenaInit, arenaInUse, arenaLeft, give, take } from "../../../assembly/memory/arena";
 export { extentsInit, extentWords } from "../../../assembly/memory/extents";
+export { randomNext, randomSeed } from "../../../assembly/select/random";
+export {
+  exportLoadBegin,
+  exportLoadNeeds,
+  exportLoadNext,
+  importLoadRecord,
+} from "../../../assembly/snapshot/load-part";
