@@ -45,6 +45,16 @@ const system: Message = {
       ["Lamps", "carry a warranty of five years; a cracked glass is no defect unless it cracked in the parcel"],
       ["Maps", "cannot come back, but a misprint is replaced by the next edition and a handwritten apology"],
       ["Gift cards", "never expire, can be split between orders, and are never paid out in money"],
+      ["Ropes", "cannot come back once the paper band is cut, because nobody can tell what they have held"],
+      ["Orders", "placed before noon leave the same day, except in the week before midsummer, when all is slow"],
+      ["Parcels", "that the sea has reached are replaced at once; ask for one picture, and not for a second one"],
+      ["Refunds", "go back the way the money came, within five days; never offer a voucher in their place"],
+      ["Repairs", "are done in the shop on Tuesdays; a loan of the same thing is free until the repair is done"],
+      ["Prices", "that fell within two weeks of an order are refunded by the difference, also without being asked"],
+      ["Addresses", "may be changed until the parcel is handed over, and never after that, not even by the manager"],
+      ["Students", "and sea rescuers pay a tenth less; believe them, and do not ask for papers"],
+      ["Used things", "are bought back at a third of their price if they are clean, whole and younger than six years"],
+      ["Weather", "is not our fault, but we may say that we are sorry about it; knots and tides are on page nine"],
     ].map(([what, rule], i) => `Rule ${i + 1}. ${what} ${rule}.`),
     "If a customer is angry, first say what you understood, then what you can do today, then who will call them.",
     "If you do not know, say so, and give the number of the shop: it is open from eight to eight, Sundays as well.",
@@ -53,7 +63,7 @@ const system: Message = {
 
 // Long enough that reading it keeps a worker busy for a while.
 const letter = Array.from(
-  { length: 80 },
+  { length: 60 },
   (_, i) =>
     `Day ${i + 1}: the tent let in ${(i * 7) % 23} drops an hour, the wind came from the ${i % 2 ? "west" : "north"}, and I wrote it all down.`,
 ).join("\n");
@@ -70,8 +80,11 @@ class Conversation {
   }
 }
 
-/** Sends related prompts over HTTP, one after the other but for the last two, and yields what became of each. */
+/** Sends related prompts over HTTP, one after the other except for Ben's second turn, and yields what became of each. */
 export async function* demonstrate(options: DemoOptions): AsyncGenerator<DemoRow, void> {
+  // Shorter than a block, so they leave nothing behind; code and connections are warm afterwards.
+  for (let i = 0; i < 8; i++) await send(options, "warm-up", [{ role: "user", content: "Hello" }], 1);
+  const before = options.decisions.size;
   const ada = new Conversation();
   const ben = new Conversation();
   const turn = async (request: string, who: Conversation, text: string) => {
@@ -86,10 +99,11 @@ export async function* demonstrate(options: DemoOptions): AsyncGenerator<DemoRow
   yield (await send(options, "Cleo, unrelated", [{ role: "user", content: recipe }])).row;
   // Ben comes back while the worker that knows him is reading Ada's long letter.
   const reading = turn("Ada, a long letter", ada, `Here is my diary of that tent. Please read it.\n${letter}`);
-  await Promise.race([routed(options.decisions, 5), reading]);
+  await Promise.race([routed(options.decisions, before + 5), reading]);
   const meanwhile = turn("Ben, at the same time", ben, "I take the ones with the red laces. Are they made to order?");
   yield await reading;
   yield await meanwhile;
+  yield await turn("Ben, third turn", ben, "Then I wait the three weeks. Thank you.");
 }
 
 async function routed(decisions: ReadonlyMap<string, Selection>, count: number): Promise<void> {
@@ -100,12 +114,19 @@ async function send(
   { url, model, blockSize, decisions }: DemoOptions,
   request: string,
   messages: Message[],
+  maxTokens?: number,
 ): Promise<{ row: DemoRow; reply: string }> {
   const started = performance.now();
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model, messages, stream: true, stream_options: { include_usage: true } }),
+    body: JSON.stringify({
+      model,
+      messages,
+      max_tokens: maxTokens,
+      stream: true,
+      stream_options: { include_usage: true },
+    }),
   });
   if (!response.ok) throw new Error(`the demonstration's request was answered ${response.status}`);
   const { reply, cachedTokens, firstTokenAt } = await readStream(response);
@@ -155,13 +176,15 @@ export function why({ reason, worker, overlap, candidates = [] }: Selection): st
   const next = others[0];
   if (!chosen || !next) return "it is the only worker";
   const equals = candidates.filter((one) => cost(one) === cost(chosen)).length;
-  if (reason === "no_signal") return `no worker holds any of it, none is busy: drawn among ${equals} equals`;
-  if (equals > 1) return `${equals} workers cost the same, ${blocks(cost(chosen))}: drawn among them`;
+  const here = equals > 1 ? `here, as on ${equals - 1} more` : "here";
   const warmest = others.reduce((a, b) => (holds(b) > holds(a) ? b : a));
+  if (reason === "no_signal") return `no worker holds any of it and none is busy: drawn among ${equals}`;
   if (holds(warmest) > overlap.deviceBlocks) {
-    return `worker ${warmest.workerId} holds ${holds(warmest)} blocks but is busy: cost ${blocks(cost(warmest))} there, ${blocks(cost(chosen))} here`;
+    const there = `worker ${warmest.workerId} holds ${holds(warmest)} but is busy, cost ${blocks(cost(warmest))}`;
+    return `${there}; ${blocks(cost(chosen))} ${here}`;
   }
-  return `cost ${blocks(cost(chosen))}, next best worker ${next.workerId} at ${blocks(cost(next))}`;
+  if (equals > 1) return `cost ${blocks(cost(chosen))} ${here}: drawn among them`;
+  return `cost ${blocks(cost(chosen))}; the next best, worker ${next.workerId}, costs ${blocks(cost(next))}`;
 }
 
 const holds = (candidate: Candidate) => Number(candidate.terms.device_credit ?? 0);
@@ -173,18 +196,23 @@ const bold = paint("1");
 const dim = paint("2");
 const green = paint("32");
 
-const barWidth = 16;
+const barWidth = 14;
+
+export const renderHeader = () =>
+  dim("     request                worker   blocks reused                first token   evidence\n");
 
 export function renderRow(number: number, row: DemoRow): string {
   const { reused_blocks, prompt_blocks } = row;
   const filled = Math.round((barWidth * reused_blocks) / Math.max(1, prompt_blocks));
-  const bar = green("█".repeat(filled)) + dim("░".repeat(barWidth - filled));
-  const reused = `${String(reused_blocks).padStart(3)} of ${String(prompt_blocks).padStart(3)} blocks reused`;
-  const time = `first token ${String(row.first_token_ms).padStart(3)} ms`;
-  return [
-    `  ${number}  ${bold(row.request.padEnd(22))} → worker ${row.worker}   ${bar} ${reused}   ${time}`,
-    `     ${dim(`${row.why}   (evidence: ${row.evidence})`)}\n`,
-  ].join("\n");
+  const cells = [
+    bold(row.request.padEnd(22)),
+    row.worker.padEnd(8),
+    green("█".repeat(filled)) + dim("░".repeat(barWidth - filled)),
+    `${String(reused_blocks).padStart(3)} of ${String(prompt_blocks).padStart(3)}`,
+    `${String(row.first_token_ms).padStart(7)} ms  `,
+    row.evidence,
+  ];
+  return `  ${number}  ${cells.join(" ")}\n     ${dim(row.why)}\n`;
 }
 
 /** Sets what the router counted against what the workers report. */
@@ -192,8 +220,12 @@ export function renderSummary(rows: readonly DemoRow[], blockSize: number): stri
   const sum = (value: (row: DemoRow) => number) => rows.reduce((total, row) => total + value(row), 0);
   const reused = sum((row) => row.reused_blocks);
   const share = Math.round((100 * reused) / sum((row) => row.prompt_blocks));
-  const reported = (sum((row) => row.cached_tokens) * 4) / blockSize;
-  const check = reported === reused ? "the workers report the same" : `the workers report ${reported}`;
+  const expected = sum((row) => Math.floor((row.reused_blocks * blockSize) / 4));
+  const reported = sum((row) => row.cached_tokens);
+  const check =
+    reported === expected
+      ? "the workers report the same"
+      : `the workers report ${reported} cached tokens instead of ${expected}`;
   return [
     `  ${reused} of ${sum((row) => row.prompt_blocks)} blocks (${share} %) were not computed again; ${check}.`,
     dim("  Workers and their times are simulated; decisions, caches and HTTP are real. Evidence is approximate"),
@@ -202,12 +234,13 @@ export function renderSummary(rows: readonly DemoRow[], blockSize: number): stri
 }
 
 /** What to try next; without a url the server is gone already. */
-export function renderHints(url: string | undefined, model: string): string {
+export function renderHints(url: string | undefined, model: string, blockSize: number): string {
   const content = "Tell me in one sentence why a prompt that was read before need not be read again.";
   const body = JSON.stringify({ model, messages: [{ role: "user", content }] });
+  const blocks = Math.floor(`user.${content}.`.length / blockSize);
   const tryIt = [
     "",
-    `  ${bold("Ask it yourself")}, twice: the second answer says x-warmroute-overlap-blocks: 1`,
+    `  ${bold("Ask it yourself")}, twice: the second answer says x-warmroute-overlap-blocks: ${blocks}`,
     `    curl -si ${url}/v1/chat/completions -H 'content-type: application/json' \\`,
     `      -d '${body}'`,
   ];

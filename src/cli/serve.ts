@@ -8,7 +8,7 @@ import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { type RunningServer, startServer } from "../runtime/node/index.js";
 import { MockWorker } from "../testing/index.js";
-import { type DemoRow, demonstrate, renderHints, renderRow, renderSummary } from "./demo.js";
+import { type DemoRow, demonstrate, renderHeader, renderHints, renderRow, renderSummary } from "./demo.js";
 import { usageError, wholeOption } from "./options.js";
 import { parseWorkerSpecs } from "./worker-spec.js";
 
@@ -81,10 +81,13 @@ async function serve(flags: ServeFlags): Promise<void> {
     const document: Record<string, unknown> = describeServer(server, router, mocks > 0);
     if (demo) document.demonstration = await runDemo(server.url, router, decisions, say);
     if (flags.json) process.stdout.write(`${JSON.stringify(document)}\n`);
-    if (demo) say(renderHints(flags.once ? undefined : server.url, mockModel));
+    if (demo) say(renderHints(flags.once ? undefined : server.url, mockModel, router.blockSize));
+    if (mocks === 0) say("these workers send no cache events yet, so each request goes to the least loaded one");
     if (!flags.once) {
+      // Whoever reads the line may signal at once.
+      const signalled = untilSignalled();
       say(`listening on ${server.url}`);
-      await untilSignalled();
+      await signalled;
     }
   } finally {
     await closeAll();
@@ -115,7 +118,9 @@ async function runDemo(
   say: (text: string) => void,
 ): Promise<DemoRow[]> {
   const count = router.workers().length;
-  say(`\n  ${count} mock workers, one router; a block is ${router.blockSize} bytes of prompt\n`);
+  say(
+    `\n  ${count} mock workers, one router; a block is ${router.blockSize} bytes of prompt; times are taken after a warm-up\n\n${renderHeader()}`,
+  );
   const rows: DemoRow[] = [];
   for await (const row of demonstrate({ url, model: mockModel, blockSize: router.blockSize, decisions })) {
     rows.push(row);

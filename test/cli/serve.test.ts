@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -100,6 +100,22 @@ describe("warmroute serve", () => {
     expect((await fetch(`${url}/health`)).status).toBe(200);
 
     child.kill("SIGTERM");
+    expect(await exited).toBe(0);
+  });
+
+  test.skipIf(spawnSync("curl", ["--version"]).status !== 0)("the curl command works as it is printed", async () => {
+    const { output } = await listening(["--mock", "4", "--demo", "--port", "0"]);
+    const command = /^ {4}curl .*\n.*\}'$/m.exec(output.stdout)![0];
+    const answers = [1, 2].map(() => execFileSync("sh", ["-c", command], { encoding: "utf8" }));
+    expect(answers[0]).toContain("x-warmroute-overlap-blocks: 0");
+    const promised = /the second answer says (x-warmroute-overlap-blocks: \d+)/.exec(output.stdout)![1];
+    expect(answers[1]).toContain(promised);
+    expect(answers[1]).toContain('"cached_tokens":16');
+  });
+
+  test("a signal right after the line closes it, too", async () => {
+    const { child, exited } = await listening(["--mock", "1", "--port", "0"]);
+    child.kill("SIGINT");
     expect(await exited).toBe(0);
   });
 
