@@ -1,5 +1,6 @@
 import { VirtualClock } from "./clock.js";
 import { type EngineOptions, vllmDefaults } from "./engine.js";
+import { createKvMode } from "./kv.js";
 import { LeastLoaded, RandomChoice, type ReplayRouter, RoundRobin } from "./modes.js";
 import type { Prompts } from "./prompts.js";
 import { type ModeSummary, Report } from "./report.js";
@@ -25,8 +26,7 @@ export interface ModeContext extends ReplaySetup {
 
 /** Every mode by its name on the command line. */
 export const modes: Readonly<Record<string, (context: ModeContext) => ReplayRouter | Promise<ReplayRouter>>> = {
-  kv: async ({ prompts, workers, engine, seed, clock }) =>
-    (await import("./kv.js")).createKvMode(prompts, workers, engine, { seed, clock }),
+  kv: ({ prompts, workers, engine, seed, clock }) => createKvMode(prompts, workers, engine, { seed, clock }),
   round_robin: ({ workers }) => new RoundRobin(workers),
   random: ({ workers, seed }) => new RandomChoice(workers, seed),
   least_loaded: ({ workers, seed }) => new LeastLoaded(workers, seed),
