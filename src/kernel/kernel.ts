@@ -142,12 +142,12 @@ export class Kernel {
    * a Uint32Array cannot hold anything else than token ids.
    */
   writeTokens(tokens: Uint32Array | readonly number[]): number {
-    const n = tokens.length;
     if (!(tokens instanceof Uint32Array) && !Array.isArray(tokens)) {
       throw new WarmrouteError("invalid_tokens", "tokens must be a Uint32Array or an array of integers", {
         path: "tokens",
       });
     }
+    const n = tokens.length;
     if (n === 0) throw new WarmrouteError("invalid_tokens", "tokens is empty", { path: "tokens" });
     this.sync();
     if (this.#tokens.length < n) this.#growTokens(n);

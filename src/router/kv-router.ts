@@ -80,7 +80,7 @@ export class KvRouter implements Router {
   #closed = false;
 
   constructor(options: RouterOptions) {
-    const blockSize = options.blockSize ?? 64;
+    const blockSize = options.blockSize === undefined ? 64 : options.blockSize;
     checkBlockSize(blockSize);
     this.model = options.model ?? "default";
     this.blockSize = blockSize;

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import "../../src/kernel/inlined.js";
+import { explainScenario } from "../../src/cli/scenario.js";
+import { golden } from "../golden.js";
+
+type Row = { worker_id: string; dp_rank: number; cost?: number; probability?: number };
+interface Case {
+  scenario: { name: string } & Record<string, unknown>;
+  expected: { outcome: string; candidates: Row[] } & Record<string, unknown>;
+}
+
+function expectClose(actual: unknown, wanted: number, tolerance: number): void {
+  expect(Math.abs((actual as number) - wanted)).toBeLessThanOrEqual(tolerance * Math.max(1, Math.abs(wanted)));
+}
+
+describe.each(["costs", "two-tier"])("golden %s", (file) => {
+  it.each(golden<Case[]>(file).map((c) => [c.scenario.name, c] as const))("%s", (_, { scenario, expected }) => {
+    const answer = explainScenario(scenario) as { outcome: string; candidates: Row[] };
+    expect(answer.outcome).toBe(expected.outcome);
+    expect(answer.candidates).toHaveLength(expected.candidates.length);
+    const text = JSON.stringify(scenario);
+    const tolerance = /router_temperature|preferred_taints/.test(text) ? 1e-9 : 1e-12;
+    expected.candidates.forEach((row, i) => {
+      const got = answer.candidates[i]!;
+      expect([got.worker_id, got.dp_rank]).toEqual([row.worker_id, row.dp_rank]);
+      if (row.cost !== undefined) expectClose(got.cost, row.cost, tolerance);
+      if (row.probability !== undefined) expectClose(got.probability, row.probability, tolerance);
+    });
+    for (const key of Object.keys(expected)) expect(["outcome", "candidates"]).toContain(key);
+  });
+});
+
+const scenario = (change: object = {}) => ({
+  block_size: 16,
+  request: { input_tokens: 160 },
+  workers: [{ worker_id: "1" }, { worker_id: 2, dp_rank: 1, overloaded: true, taints: ["a"] }],
+  ...change,
+});
+
+describe("explain", () => {
+  it("says every term, and why ranks are excluded", () => {
+    expect(explainScenario(scenario({ name: "n" }))).toEqual({
+      name: "n",
+      outcome: "selected",
+      selected: { worker_id: "1", dp_rank: 0 },
+      candidates: [
+        {
+          worker_id: "1",
+          dp_rank: 0,
+          cost: 10,
+          probability: 1,
+          terms: {
+            raw_prefill_blocks: 10,
+            decay: 1,
+            device_credit: 0,
+            host_credit: 0,
+            disk_credit: 0,
+            shared_credit: 0,
+            prefill_cost: 10,
+            decode_blocks: 0,
+            active_request_cost: 0,
+            taint_multiplier: 1,
+          },
+        },
+      ],
+      excluded: [{ worker_id: "2", dp_rank: 1, reason: "overloaded" }],
+    });
+  });
+
+  it("reports a pin with probability 1 and without the taint factor", () => {
+    const request = {
+      input_tokens: 160,
+      pinned_worker: { worker_id: "1" },
+      routing_constraints: { preferred_taints: { a: 1 } },
+    };
+    const workers = [{ worker_id: "1", taints: ["a"] }, { worker_id: "2" }];
+    expect(explainScenario(scenario({ request, workers }))).toMatchObject({
+      candidates: [{ worker_id: "1", cost: 10, probability: 1 }],
+      excluded: [{ worker_id: "2", reason: "not_pinned" }],
+    });
+  });
+
+  it("two-tier has no cost and names its branch", () => {
+    const policy = { type: "dynamo-two-tier-cost-fn" };
+    const answer = explainScenario(scenario({ policy })) as { candidates: object[] };
+    expect(answer.candidates).toEqual([
+      {
+        worker_id: "1",
+        dp_rank: 0,
+        probability: 1,
+        terms: { active_requests: 0, device_overlap_blocks: 0, branch: "least_loaded" },
+      },
+    ]);
+  });
+
+  it.each([
+    ["an unknown key", scenario({ extra: 1 }), "extra"],
+    ["an unknown nested key", scenario({ request: { input_tokens: 1, x: 1 } }), "request.x"],
+    ["a wrong type", scenario({ block_size: "16" }), "block_size"],
+    ["block size 0", scenario({ block_size: 0 }), "block_size"],
+    ["block size 1.5", scenario({ block_size: 1.5 }), "block_size"],
+    ["block size 2^31", scenario({ block_size: 2 ** 31 }), "block_size"],
+    ["no workers key", scenario({ workers: undefined }), "workers"],
+    ["a duplicate rank", scenario({ workers: [{ worker_id: "1" }, { worker_id: 1 }] }), "workers[1]"],
+    ["a worker id too big", scenario({ workers: [{ worker_id: "99999999999999999999" }] }), "workers[0].worker_id"],
+    ["a negative load", scenario({ workers: [{ worker_id: "1", active_requests: -1 }] }), "workers[0].active_requests"],
+    [
+      "overlapping ranges",
+      scenario({
+        request: {
+          input_tokens: 1,
+          shared_cache_ranges: [
+            [0, 2],
+            [1, 3],
+          ],
+        },
+      }),
+      "request.shared_cache_ranges[1]",
+    ],
+    ["a list", [], ""],
+  ])("refuses %s", (_, input, path) => {
+    expect(() => explainScenario(input)).toThrowError(expect.objectContaining({ code: "invalid_scenario", path }));
+  });
+});

@@ -1,0 +1,319 @@
+import { describe, expect, it } from "vitest";
+import "../../src/kernel/inlined.js";
+import { hashTokens } from "../../src/kernel/hash.js";
+import { createRouter } from "../../src/router/create-router.js";
+import type { KvRouter } from "../../src/router/kv-router.js";
+
+const open = (options: object = {}): Promise<KvRouter> =>
+  createRouter({ blockSize: 16, seed: 1, workers: [{ workerId: "1" }, { workerId: "2" }], ...options });
+
+const coded = (code: string, path?: string) => expect.objectContaining(path === undefined ? { code } : { code, path });
+/** Everything a caller can see of a router's state, but for the memory it has laid out. */
+const state = (r: KvRouter) =>
+  JSON.stringify([r.loads(), { ...r.stats(), index: { ...r.stats().index, bytes: 0 } }, r.workers()]);
+
+describe("tokens", () => {
+  it.each([
+    ["a negative", [1, -1], "tokens[1]"],
+    ["a fraction", [0.5], "tokens[0]"],
+    ["NaN", [1, 2, Number.NaN], "tokens[2]"],
+    ["2^32", [2 ** 32], "tokens[0]"],
+    ["a string", ["1"], "tokens[0]"],
+    ["a hole", [1, undefined], "tokens[1]"],
+    ["an empty array", [], "tokens"],
+    ["an empty Uint32Array", new Uint32Array(0), "tokens"],
+    ["nothing", undefined, "tokens"],
+    ["a text", "hello", "tokens"],
+    ["signed ids", new Int32Array([1]), "tokens"],
+  ])("%s is invalid_tokens", async (_, tokens, path) => {
+    const r = await open();
+    const before = state(r);
+    await expect(r.select({ tokens: tokens as never })).rejects.toThrowError(coded("invalid_tokens", path));
+    expect(() => r.probe({ tokens: tokens as never })).toThrowError(coded("invalid_tokens", path));
+    expect(() => hashTokens(tokens as never, 16)).toThrowError(coded("invalid_tokens", path));
+    expect(state(r)).toBe(before);
+  });
+
+  it("the largest token id is fine", async () => {
+    const r = await open();
+    expect((await r.select({ tokens: [2 ** 32 - 1, 0] })).effectivePrefillTokens).toBe(2);
+  });
+});
+
+it.each([0, -1, 1.5, 2 ** 31, Number.NaN, "16", null])("block size %s is invalid_block_size", async (blockSize) => {
+  await expect(createRouter({ blockSize: blockSize as number })).rejects.toThrowError(
+    coded("invalid_block_size", "blockSize"),
+  );
+  expect(() => hashTokens([1], blockSize as number)).toThrowError(coded("invalid_block_size"));
+});
+
+describe("options", () => {
+  it.each([
+    [{ maxRanks: 0 }, "maxRanks"],
+    [{ maxRanks: 16385 }, "maxRanks"],
+    [{ memoryBudgetBytes: 0.5 }, "memoryBudgetBytes"],
+    [{ memoryBudgetBytes: 2 ** 33 }, "memoryBudgetBytes"],
+    [{ config: { overlapScoreCredit: -1 } }, "config.overlapScoreCredit"],
+    [{ config: { hostCacheHitWeight: 1.1 } }, "config.hostCacheHitWeight"],
+    [{ config: { routerTemperature: Number.POSITIVE_INFINITY } }, "config.routerTemperature"],
+    [{ config: { useKvEvents: 1 } }, "config.useKvEvents"],
+    [{ config: { nonsense: 1 } }, "config.nonsense"],
+    [{ seed: "x" }, "seed"],
+    [{ seed: 1.5 }, "seed"],
+  ])("%o is invalid_config", async (options, path) => {
+    await expect(open(options)).rejects.toThrowError(coded("invalid_config", path));
+  });
+
+  it("a budget too small for an empty pool is memory_budget", async () => {
+    await expect(open({ memoryBudgetBytes: 1024 })).rejects.toThrowError(coded("memory_budget"));
+  });
+
+  it("a request's override is checked before anything happens", async () => {
+    const r = await open();
+    const before = state(r);
+    for (const [override, path] of [
+      [{ overlapScoreCredit: Number.NaN }, "configOverride.overlapScoreCredit"],
+      [{ overlapScoreCreditDecay: 1 }, "configOverride.overlapScoreCreditDecay"],
+      [{ sharedCacheMultiplier: 2 }, "configOverride.sharedCacheMultiplier"],
+    ] as const) {
+      await expect(r.select({ tokens: [1], configOverride: override as object })).rejects.toThrowError(
+        coded("invalid_config", path),
+      );
+    }
+    expect(state(r)).toBe(before);
+  });
+});
+
+describe("workers", () => {
+  it.each([
+    [{}, "worker.workerId"],
+    [{ workerId: "x" }, "worker.workerId"],
+    [{ workerId: 1.5 }, "worker.workerId"],
+    [{ workerId: "18446744073709551616" }, "worker.workerId"],
+    [{ workerId: "1", role: "boss" }, "worker.role"],
+    [{ workerId: "1", dpSize: 0 }, "worker.dpSize"],
+    [{ workerId: "1", dpStart: -1 }, "worker.dpStart"],
+    [{ workerId: "1", taints: "a" }, "worker.taints"],
+    [{ workerId: "1", labels: { a: 1 } }, "worker.labels"],
+    [{ workerId: "1", nonsense: 1 }, "worker.nonsense"],
+    [null, "worker"],
+  ])("%o is invalid_worker", async (worker, path) => {
+    const r = await open();
+    const before = state(r);
+    expect(() => r.addWorker(worker as never)).toThrowError(coded("invalid_worker", path));
+    expect(state(r)).toBe(before);
+  });
+
+  it("signed ids are re-read as u64", async () => {
+    const r = await open({ workers: [] });
+    expect(r.addWorker({ workerId: -2 }).workerId).toBe("18446744073709551614");
+    expect(r.removeWorker(-2n)).toBe(true);
+  });
+
+  it("more ranks than slots is too_many_ranks, all or nothing", async () => {
+    const r = await open({ maxRanks: 4 });
+    const before = state(r);
+    expect(() => r.addWorker({ workerId: "3", dpSize: 3 })).toThrowError(coded("too_many_ranks"));
+    expect(state(r)).toBe(before);
+    r.addWorker({ workerId: "3", dpSize: 2 });
+    expect(r.loads()).toHaveLength(4);
+    r.addWorker({ workerId: "3", dpSize: 1 });
+    expect(r.loads()).toHaveLength(3);
+  });
+
+  it("reaches slot 16,383", async () => {
+    const r = await open({ workers: [{ workerId: "5", dpSize: 16384 }] });
+    const last = { workerId: "5", dpRank: 16383 };
+    const { blockHashes } = hashTokens([...Array(32).keys()], 16);
+    expect(r.storeBlocks(last, "device", null, blockHashes, blockHashes)).toEqual({ applied: true });
+    const selection = await r.select({ tokens: [...Array(32).keys()] });
+    expect(selection).toMatchObject({ worker: last, overlap: { deviceBlocks: 2 } });
+    expect(() => r.addWorker({ workerId: "6" })).toThrowError(coded("too_many_ranks"));
+  });
+
+  it("dp ranks start where the worker says", async () => {
+    const r = await open({ workers: [{ workerId: "1", dpStart: 8, dpSize: 8 }] });
+    expect(r.loads().map((row) => row.dpRank)).toEqual([8, 9, 10, 11, 12, 13, 14, 15]);
+    await expect(r.select({ tokens: [1], pinnedWorker: { workerId: "1", dpRank: 3 } })).rejects.toThrowError(
+      coded("no_endpoints"),
+    );
+  });
+});
+
+describe("events", () => {
+  const stored = { stored: { parent_hash: null, blocks: [{ block_hash: 1, tokens_hash: 2 }] } };
+  it.each([
+    [{}, "event.event"],
+    [{ worker_id: "1", event: {} }, "event.data"],
+    [{ event: { data: stored } }, "worker_id"],
+    [{ worker_id: "1", storage_tier: "gpu", event: { data: stored } }, "storage_tier"],
+    [{ worker_id: "1", event: { dp_rank: -1, data: stored } }, "event.dp_rank"],
+    [
+      { worker_id: "1", event: { data: { stored: { blocks: [{ block_hash: 1.5, tokens_hash: 1 }] } } } },
+      "event.data.stored.blocks[0].block_hash",
+    ],
+    [{ worker_id: "1", event: { data: { removed: { block_hashes: ["a"] } } } }, "event.data.removed.block_hashes[0]"],
+    ["cleared", "event"],
+  ])("%o is invalid_event", async (event, path) => {
+    const r = await open();
+    expect(() => r.applyEvent(event)).toThrowError(coded("invalid_event", path));
+  });
+
+  it("says why a well-formed event was not applied, and counts it", async () => {
+    const r = await open();
+    const event = (worker_id: string, data: unknown, dp_rank = 0) =>
+      r.applyEvent({ worker_id, event: { dp_rank, data } });
+    const block = (block_hash: number) => ({ block_hash, tokens_hash: block_hash });
+    expect(event("9", stored)).toEqual({ applied: false, reason: "unknown_worker" });
+    expect(event("1", stored, 1)).toEqual({ applied: false, reason: "unknown_rank" });
+    expect(event("1", { stored: { parent_hash: 7, blocks: [block(8)] } })).toEqual({
+      applied: false,
+      reason: "orphan",
+    });
+    expect(event("1", { stored: { parent_hash: null, blocks: [block(8), block(8)] } })).toEqual({
+      applied: false,
+      reason: "invalid_sequence",
+    });
+    expect(r.stats().index).toMatchObject({ blocks: 0, orphans: 1, refused: 1 });
+    expect(event("1", { removed: { block_hashes: [5] } })).toEqual({ applied: true });
+    expect(event("1", "cleared")).toEqual({ applied: true });
+  });
+
+  it("hashes are signed or unsigned", async () => {
+    const r = await open();
+    const blocks = [{ block_hash: -2, tokens_hash: "-3" }];
+    expect(r.applyEvent({ worker_id: "1", event: { data: { stored: { parent_hash: null, blocks } } } }).applied).toBe(
+      true,
+    );
+    expect(r.overlap({ blockHashes: ["18446744073709551613"] })).toMatchObject([{ workerId: "1", deviceBlocks: 1 }]);
+    r.applyEvent({ worker_id: "1", event: { data: { removed: { block_hashes: ["18446744073709551614"] } } } });
+    expect(r.stats().index.blocks).toBe(0);
+  });
+});
+
+describe("the memory budget", () => {
+  it("refuses a store whole, counts it, and goes on after removals", async () => {
+    const r = await open({ memoryBudgetBytes: 8 * 2 ** 20 });
+    const at = { workerId: "1", dpRank: 0 };
+    const chain = (i: number) => BigUint64Array.from({ length: 500 }, (_, j) => BigInt(i * 1000 + j + 1));
+    let i = 0;
+    let refusal: string | undefined;
+    for (; refusal === undefined && i < 10_000; i++) {
+      const before = r.stats().index.blocks;
+      refusal = r.storeBlocks(at, "device", null, chain(i), chain(i)).reason;
+      if (refusal !== undefined) expect(r.stats().index.blocks).toBe(before);
+    }
+    expect(refusal).toBe("memory_budget");
+    expect(r.stats().index).toMatchObject({ refused: 1 });
+    expect(r.stats().index.bytes).toBeLessThanOrEqual(8 * 2 ** 20);
+    expect(r.overlap({ blockHashes: chain(0) })).toMatchObject([{ deviceBlocks: 500 }]);
+    expect(r.overlap({ blockHashes: chain(i - 1) })).toEqual([]);
+    for (let k = 0; k < 8; k++) expect(r.removeBlocks(at, "device", chain(k))).toBe(500);
+    expect(r.storeBlocks(at, "device", null, chain(i - 1), chain(i - 1))).toEqual({ applied: true });
+  });
+
+  it("refuses a booking whole", async () => {
+    const r = await open({ memoryBudgetBytes: 4 * 2 ** 20 });
+    let i = 0;
+    await expect(
+      (async () => {
+        for (; i < 10_000; i++)
+          await r.select({ tokens: Uint32Array.from({ length: 8192 }, (_, j) => i * 10_000 + j) });
+      })(),
+    ).rejects.toThrowError(coded("memory_budget"));
+    expect(r.loads().reduce((n, row) => n + row.activeRequests, 0)).toBe(i);
+    expect(r.stats().bookings.live).toBe(i);
+  });
+});
+
+describe("bookings", () => {
+  it("refuses what it cannot book and changes nothing", async () => {
+    const r = await open();
+    const reserve = (change: object) =>
+      r.reserve({ requestId: "a", worker: { workerId: "1" }, sequenceHashes: [1n], islTokens: 20, ...change } as never);
+    const before = state(r);
+    expect(() => reserve({ worker: { workerId: "7" } })).toThrowError(coded("unknown_worker"));
+    expect(() => reserve({ worker: { workerId: "1", dpRank: 1 } })).toThrowError(coded("unknown_worker"));
+    expect(() => reserve({ islTokens: -1 })).toThrowError(coded("invalid_request", "islTokens"));
+    expect(() => reserve({ effectivePrefillTokens: 21 })).toThrowError(
+      coded("invalid_request", "effectivePrefillTokens"),
+    );
+    expect(() => reserve({ sequenceHashes: ["x"] })).toThrowError(coded("invalid_request", "sequenceHashes[0]"));
+    expect(state(r)).toBe(before);
+    const booking = reserve({});
+    expect(() => reserve({})).toThrowError(coded("duplicate_request"));
+    expect(() => booking.outputBlock(1.5)).toThrowError(coded("invalid_request", "decayFraction"));
+    booking.free();
+    booking.free();
+    booking.outputBlock();
+    expect(r.loads()[0]).toMatchObject({ activeRequests: 0, activeDecodeBlocks: 0, activePrefillTokens: 0 });
+  });
+
+  it("a late verb never touches the load of a rank that came back, or of an id used again", async () => {
+    const r = await open({ workers: [{ workerId: "1" }] });
+    const old = (await r.select({ requestId: "a", tokens: Array(64).fill(1) })).booking;
+    r.removeWorker("1");
+    r.addWorker({ workerId: "1" });
+    const next = (await r.select({ requestId: "a", tokens: Array(64).fill(1) })).booking;
+    old.free();
+    old.prefillComplete();
+    expect(r.loads()).toMatchObject([{ activeRequests: 1, activeDecodeBlocks: 4, activePrefillTokens: 64 }]);
+    next.free();
+    expect(r.loads()).toMatchObject([{ activeRequests: 0, activeDecodeBlocks: 0, activePrefillTokens: 0 }]);
+  });
+});
+
+describe("outcomes", () => {
+  it("names why no worker was taken", async () => {
+    const r = await open({ workers: [{ workerId: "1", taints: ["a"] }, { workerId: "2" }] });
+    const tokens = [1];
+    const select = (change: object) => r.select({ tokens, ...change });
+    await expect(select({ allowedWorkerIds: ["9"] })).rejects.toThrowError(coded("no_endpoints"));
+    await expect(select({ routingConstraints: { requiredTaints: ["b"] } })).rejects.toThrowError(coded("no_endpoints"));
+    await expect(select({ pinnedWorker: { workerId: "1" }, allowedWorkerIds: ["2"] })).rejects.toThrowError(
+      coded("pinned_worker_not_allowed"),
+    );
+    await expect(select({ routingGroup: "other" })).rejects.toThrowError(coded("no_endpoints", "routingGroup"));
+    expect(await select({ allowedWorkerIds: [2] })).toMatchObject({
+      worker: { workerId: "2" },
+      reason: "only_candidate",
+    });
+    expect(await select({ routingConstraints: { requiredTaints: ["a"] } })).toMatchObject({
+      worker: { workerId: "1" },
+    });
+    expect(await select({ routingConstraints: { preferredTaints: { a: 1 } } })).toMatchObject({
+      worker: { workerId: "1" },
+      reason: "cost",
+    });
+    expect(r.probe({ tokens, pinnedWorker: { workerId: "2" } })).toMatchObject({
+      selected: { workerId: "2" },
+      candidates: [{ probability: 1 }],
+      excluded: [{ workerId: "1", reason: "not_pinned" }],
+    });
+    r.removeWorker("1");
+    r.removeWorker("2");
+    await expect(select({})).rejects.toThrowError(coded("no_endpoints"));
+    r.addWorker({ workerId: "3" });
+    expect(await select({})).toMatchObject({ worker: { workerId: "3" } });
+  });
+
+  it("a probe books nothing and leaves the generator unmoved", async () => {
+    const [a, b] = await Promise.all([open(), open()]);
+    const before = state(a);
+    for (let i = 0; i < 10; i++) a.probe({ tokens: [1, 2] });
+    expect(state(a)).toBe(before);
+    for (let i = 0; i < 20; i++) {
+      const [x, y] = await Promise.all([a.select({ tokens: [1, 2] }), b.select({ tokens: [1, 2] })]);
+      expect(x.worker).toEqual(y.worker);
+    }
+  });
+
+  it("a closed router refuses, and has freed its bookings", async () => {
+    const r = await open();
+    const { booking } = await r.select({ tokens: [1] });
+    await r.close();
+    await expect(r.select({ tokens: [1] })).rejects.toThrowError(coded("shutting_down"));
+    expect(() => booking.free()).not.toThrow();
+    expect(r.loads().every((row) => row.activeRequests === 0)).toBe(true);
+  });
+});
