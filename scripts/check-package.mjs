@@ -76,7 +76,9 @@ function installs() {
       sequence_hashes,
     });
 
+    const entries = Object.keys(manifest.exports).filter((entry) => manifest.exports[entry].default?.endsWith(".js"));
     const program = `import { createRouter } from "warmroute";
+      for (const entry of ${JSON.stringify(entries)}) await import("warmroute" + entry.slice(1));
       const router = await createRouter({ workers: [{ workerId: "1" }] });
       const selection = await router.select({ tokens: [1, 2, 3] });
       console.log(selection.worker.workerId);
@@ -99,4 +101,9 @@ if (!Object.hasOwn(checks, name)) {
   console.error(`usage: node scripts/check-package.mjs ${Object.keys(checks).join("|")}`);
   process.exit(2);
 }
-checks[name]();
+try {
+  checks[name]();
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}

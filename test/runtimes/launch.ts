@@ -85,19 +85,6 @@ const suite :Workerd.Worker = (
   compatibilityDate = "2025-09-01" );
 `;
 
-/** Asks until the server answers; its own end comes first if it cannot start. */
-async function ask(url: string, ended: Promise<never>): Promise<string> {
-  const answer = async () => {
-    for (;;) {
-      const response = await fetch(url).catch(() => undefined);
-      if (response?.ok) return await response.text();
-      if (response) throw new Error(`workerd answered ${response.status}: ${await response.text()}`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  };
-  return await Promise.race([answer(), ended]);
-}
-
 async function runWorkerd(program: string): Promise<string> {
   await bundle("workerd");
   copyFileSync(`${root}build/kernel.wasm`, `${out}kernel.wasm`);
@@ -106,15 +93,21 @@ async function runWorkerd(program: string): Promise<string> {
   const server = spawn(program, ["serve", "config.capnp"], { cwd: out, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [server.stdout, server.stderr]) stream.on("data", (data) => (said += data));
-  const ended = new Promise<never>((_, reject) => {
-    server.once("error", reject);
-    server.once("exit", (code) => reject(new Error(`workerd ended with ${code}: ${said}`)));
-  });
+  const ended = new Promise<void>((resolve) => server.once("close", () => resolve()));
+  server.once("error", (error) => (said += error.message));
   try {
-    return await ask(`http://127.0.0.1:${port}/`, ended);
+    const signal = AbortSignal.timeout(50_000);
+    while (server.exitCode === null) {
+      const response = await fetch(`http://127.0.0.1:${port}/`, { signal }).catch(() => undefined);
+      if (response?.ok) return await response.text();
+      if (response) throw new Error(`workerd answered ${response.status}: ${await response.text()}`);
+      signal.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`workerd ended with ${server.exitCode}: ${said}`);
   } finally {
     server.kill("SIGKILL");
-    await ended.catch(() => undefined);
+    await ended;
   }
 }
 
