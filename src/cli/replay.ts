@@ -73,7 +73,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
       [join(flags.out, "summary.json")]: [summary],
     });
   }
-  process.stdout.write(flags.json ? summary : renderTable(name, trace, prompts, reports));
+  process.stdout.write(flags.json ? summary : renderTable(name, setup, reports));
   if (flags.json && trace.skipped.length > 0) {
     process.stderr.write(`${skippedLines(trace)}\n`);
   }

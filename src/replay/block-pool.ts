@@ -10,26 +10,19 @@
  */
 export class BlockPool {
   private readonly slots = new Map<number, number>();
-  private readonly blockOf: Uint32Array;
-  private readonly references: Uint32Array;
-  // A ring of inactive slots in order of release; index `capacity` is its head.
-  private readonly next: Int32Array;
-  private readonly previous: Int32Array;
-  private readonly spare: number[] = [];
+  // By slot; slots are numbered from 1 as they are needed.
+  private readonly blockOf: number[] = [0];
+  private readonly references: number[] = [0];
+  // A ring of inactive slots in order of release; 0 is its head.
+  private readonly next: number[] = [0];
+  private readonly previous: number[] = [0];
+  private readonly spareSlots: number[] = [];
   private ownBlocks = 0;
   private activeBlocks = 0;
   private inactiveBlocks = 0;
-  /** Blocks evicted since `takeEvicted()`. */
   private evicted: number[] = [];
 
-  constructor(readonly capacity: number) {
-    this.blockOf = new Uint32Array(capacity);
-    this.references = new Uint32Array(capacity);
-    this.next = new Int32Array(capacity + 1);
-    this.previous = new Int32Array(capacity + 1);
-    this.next[capacity] = this.previous[capacity] = capacity;
-    for (let slot = capacity - 1; slot >= 0; slot--) this.spare.push(slot);
-  }
+  constructor(readonly capacity: number) {}
 
   /** Blocks in use by requests. */
   get used(): number {
@@ -74,7 +67,7 @@ export class BlockPool {
       return false;
     }
     this.makeRoom(1);
-    const slot = this.spare.pop()!;
+    const slot = this.spareSlots.pop() ?? this.references.length;
     this.slots.set(block, slot);
     this.blockOf[slot] = block;
     this.references[slot] = 1;
@@ -108,23 +101,22 @@ export class BlockPool {
 
   private makeRoom(count: number): void {
     for (let missing = count - this.free; missing > 0; missing--) {
-      const slot = this.next[this.capacity]!;
+      const slot = this.next[0]!;
       const block = this.blockOf[slot]!;
       this.unlink(slot);
       this.slots.delete(block);
-      this.spare.push(slot);
+      this.spareSlots.push(slot);
       this.inactiveBlocks--;
       this.evicted.push(block);
     }
   }
 
   private append(slot: number): void {
-    const head = this.capacity;
-    const last = this.previous[head]!;
+    const last = this.previous[0]!;
     this.next[last] = slot;
     this.previous[slot] = last;
-    this.next[slot] = head;
-    this.previous[head] = slot;
+    this.next[slot] = 0;
+    this.previous[0] = slot;
   }
 
   private unlink(slot: number): void {

@@ -14,6 +14,8 @@ export class Report {
   readonly lines: string[] = [];
   /** How many requests each worker got. */
   readonly requestsOfWorker: number[];
+  /** How often engines preempted a request and admitted it again. */
+  readmissions = 0;
   private completed = 0;
   private inputTokens = 0;
   private outputTokens = 0;
@@ -78,6 +80,7 @@ export class Report {
   private measure(request: number, result: RequestResult): void {
     const first = result.firstToken!;
     this.completed++;
+    this.readmissions += result.admissions.length - 1;
     this.inputTokens += this.trace.requests[request]!.inputTokens;
     this.outputTokens += result.gaps.length + 1;
     this.reusedTokens += reused(result);
@@ -150,7 +153,10 @@ export class Report {
   }
 }
 
-/** Prompt tokens that the worker did not compute; of several admissions, in the one that saved the most. */
+/**
+ * Prompt tokens that the worker did not compute; of several admissions, in the one that saved the most (as in the
+ * reference), which for a preempted request counts blocks that it had computed itself.
+ */
 function reused(result: RequestResult): number {
   return Math.max(0, ...result.admissions.map((admission) => admission.reusedTokens));
 }

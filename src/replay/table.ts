@@ -1,4 +1,4 @@
-import type { Prompts } from "./prompts.js";
+import type { ReplaySetup } from "./replay.js";
 import type { ModeSummary, Report } from "./report.js";
 import type { Trace } from "./trace.js";
 
@@ -21,13 +21,16 @@ const of =
 
 const rows: Row[] = [
   ["completed", of("completed_requests", grouped)],
-  ["prompt reused", of("prefix_cache_reused_ratio", percent)],
+  ["refused", ({ num_requests: all, completed_requests: done }) => (all === done ? undefined : grouped(all! - done!))],
+  ["preempted", (_, report) => (report.readmissions === 0 ? undefined : grouped(report.readmissions))],
+  // Of first admissions: what a preempted request finds again is its own, and saves nothing that was not lost before.
+  ["prompt reused", of("first_admission_prefix_cache_reused_ratio", percent)],
   ["first token  mean", of("mean_ttft_ms", duration)],
   ["             median", of("median_ttft_ms", duration)],
   ["             p99", of("p99_ttft_ms", duration)],
   ["token gap    mean", of("mean_itl_ms", duration)],
   ["             p99", of("p99_itl_ms", duration)],
-  ["whole answer median", of("median_e2e_latency_ms", duration)],
+  ["answer       median", of("median_e2e_latency_ms", duration)],
   ["             p99", of("p99_e2e_latency_ms", duration)],
   ["output tokens/s", of("output_throughput_tok_s", grouped)],
   ["duration", of("duration_ms", duration)],
@@ -40,19 +43,22 @@ export function skippedLines({ skipped }: Trace): string {
 }
 
 /** What was replayed, and a column of results for each mode. */
-export function renderTable(name: string, trace: Trace, prompts: Prompts, reports: readonly Report[]): string {
+export function renderTable(name: string, setup: ReplaySetup, reports: readonly Report[]): string {
+  const { trace, prompts, workers, blocks } = setup;
   const ceiling = percent(prompts.reusableTokens / prompts.inputTokens);
+  const fleet = `${grouped(workers)} worker${workers === 1 ? "" : "s"} of ${grouped(blocks)} blocks of ${prompts.blockSize} tokens`;
   const head = [
-    `${name}: ${grouped(trace.requests.length)} requests, ${grouped(prompts.inputTokens)} prompt tokens`,
-    `  of which ${ceiling} repeat an earlier prompt's beginning: no router can reuse more`,
+    `${name}: ${grouped(trace.requests.length)} requests, ${grouped(prompts.inputTokens)} prompt tokens, on ${fleet}`,
+    `${ceiling} of the tokens repeat the beginning of an earlier prompt: no router can reuse more`,
   ];
-  if (trace.skipped.length > 0) head.push(`  ${skippedLines(trace)}`);
+  if (trace.skipped.length > 0) head.push(skippedLines(trace));
 
   const summaries = reports.map((report) => report.summary());
-  const cells = [
-    ["", ...reports.map((report) => report.mode)],
-    ...rows.map(([label, value]) => [label, ...reports.map((report, i) => value(summaries[i]!, report) ?? "–")]),
-  ];
+  const filled = rows.map(([label, value]) => [label, ...reports.map((report, i) => value(summaries[i]!, report))]);
+  const cells = [["", ...reports.map((report) => report.mode)]];
+  for (const [label, ...values] of filled) {
+    if (values.some((value) => value !== undefined)) cells.push([label!, ...values.map((value) => value ?? "–")]);
+  }
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
   const lines = cells.map((row) =>
     row

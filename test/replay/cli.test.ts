@@ -1,3 +1,4 @@
+import "../../src/kernel/inlined.js";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -108,10 +109,31 @@ test("--json prints the summary document alone", async () => {
   expect(printed).toBe(text("out/summary.json"));
 });
 
+test("without options, kv is compared with round robin on eight workers, and nothing is written", async () => {
+  const path = await makeTrace();
+  const printed = await warmroute("replay", path);
+  expect(printed).toMatch(/, on 8 workers of 16,384 blocks of 64 tokens\n[^\n]+\n\n +kv +round_robin\n/);
+  expect(readdirSync(directory)).toEqual(["trace.jsonl"]);
+});
+
+test("the table counts refused requests where there are any", async () => {
+  const printed = await warmroute("replay", await makeTrace(), "--mode", "round_robin,random", "--blocks", "80");
+  expect(printed).toMatch(/\nrefused +(\d+) +\1\n/);
+});
+
+test("the table counts preemptions where there are any, and its reuse is that of first admissions", async () => {
+  const path = join(directory, "tight.jsonl");
+  const line = (id: number): string => JSON.stringify({ output_length: 200, hash_ids: [id] });
+  writeFileSync(path, `${line(1)}\n${line(2)}\n`);
+  const printed = await warmroute("replay", path, "--workers", "1", "--mode", "round_robin", "--blocks", "20");
+  expect(printed).toMatch(/\npreempted +1\n/);
+  expect(printed).toMatch(/\nprompt reused +0\.0 %\n/);
+});
+
 test("the table shows a column for each mode and what could have been reused", async () => {
   const printed = await warmroute("replay", await makeTrace(), "--mode", "round_robin,random");
-  expect(printed).toMatch(/^trace\.jsonl: 60 requests, [\d,]+ prompt tokens\n/);
-  expect(printed).toMatch(/\d+\.\d % repeat an earlier prompt's beginning/);
+  expect(printed).toMatch(/^trace\.jsonl: 60 requests, [\d,]+ prompt tokens, on 8 workers/);
+  expect(printed).toMatch(/\n\d+\.\d % of the tokens repeat the beginning of an earlier prompt: /);
   expect(printed).toMatch(/\n +round_robin +random\n/);
   expect(printed).toMatch(/\ncompleted +60 +60\n/);
   expect(printed).toMatch(/\nprompt reused +\d+\.\d % +\d+\.\d %\n/);

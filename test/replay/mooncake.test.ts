@@ -9,28 +9,31 @@ import { readTrace } from "../../src/replay/trace.js";
 const path = fileURLToPath(new URL("../../../shared/traces/mooncake-conversation.jsonl", import.meta.url));
 const present = existsSync(path);
 
-describe.skipIf(!present)(`the Mooncake conversation trace${present ? "" : ` (skipped: there is no ${path})`}`, () => {
-  test("kv reuses at least twice as much as round robin, and neither more than there is", {
-    timeout: 240_000,
-  }, async () => {
-    const lines = readFileSync(path, "utf8").trimEnd().split("\n");
-    const trace = await readTrace(lines);
-    const prompts = new Prompts(trace, 64);
-    const reused: Record<string, number> = {};
-    for (const mode of ["kv", "round_robin"]) {
-      const setup = { trace, prompts, workers: 8, blocks: 16_384, seed: 1n, speed: 1 };
-      const summary = (await replayMode(mode, setup)).summary();
-      expect(summary.completed_requests).toBe(12_031);
-      expect(summary.total_input_tokens).toBe(144_793_823);
-      expect(summary.total_output_tokens).toBe(4_122_048);
-      reused[mode] = summary.prefix_cache_reused_ratio!;
-    }
-    const ceiling = reusableRatio(lines);
-    expect(ceiling).toBeCloseTo(0.3736, 4);
-    expect(reused.kv).toBeLessThanOrEqual(ceiling);
-    expect(reused.kv).toBeGreaterThanOrEqual(2 * reused.round_robin!);
-  });
-});
+describe.skipIf(!present)(
+  `the Mooncake conversation trace${present ? "" : ` (skipped: there is no ../shared/traces)`}`,
+  () => {
+    test("kv reuses at least twice as much as round robin, and neither more than there is", {
+      timeout: 240_000,
+    }, async () => {
+      const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+      const trace = await readTrace(lines);
+      const prompts = new Prompts(trace, 64);
+      const reused: Record<string, number> = {};
+      for (const mode of ["kv", "round_robin"]) {
+        const setup = { trace, prompts, workers: 8, blocks: 16_384, seed: 1n, speed: 1 };
+        const summary = (await replayMode(mode, setup)).summary();
+        expect(summary.completed_requests).toBe(12_031);
+        expect(summary.total_input_tokens).toBe(144_793_823);
+        expect(summary.total_output_tokens).toBe(4_122_048);
+        reused[mode] = summary.prefix_cache_reused_ratio!;
+      }
+      const ceiling = reusableRatio(lines);
+      expect(ceiling).toBeCloseTo(0.3736, 4);
+      expect(reused.kv).toBeLessThanOrEqual(ceiling);
+      expect(reused.kv).toBeGreaterThanOrEqual(2 * reused.round_robin!);
+    });
+  },
+);
 
 /** Share of input tokens in leading hash ids that an earlier line began with, straight from the file. */
 function reusableRatio(lines: readonly string[]): number {
