@@ -1,0 +1,43 @@
+// `warmroute bench`: measures the rows of the table and prints them.
+import { machine } from "./locate.js";
+import { heading, line } from "./report.js";
+import { bytesSuite } from "./rows/bytes.js";
+import { churnSuite } from "./rows/churn.js";
+import { hashSuite } from "./rows/hash.js";
+import { lookupSuites } from "./rows/lookup.js";
+import { requestSuite } from "./rows/request.js";
+import { selectSuite } from "./rows/select.js";
+import { sizeSuite } from "./rows/size.js";
+import { storeSuite } from "./rows/store.js";
+import { runSuites, type Suite } from "./rows.js";
+
+export interface BenchOptions {
+  /** Names of the rows to run; unknown ones are left out. All rows unless given. */
+  only?: readonly string[];
+  json?: boolean;
+  /** Few rounds on small data: checks the answers, and its figures mean little. */
+  quick?: boolean;
+}
+
+const suites: readonly Suite[] = [
+  sizeSuite,
+  hashSuite,
+  ...lookupSuites,
+  storeSuite,
+  bytesSuite,
+  churnSuite,
+  selectSuite,
+  requestSuite,
+];
+
+/** Runs the bench and writes its table or its JSON; the exit code, 0 unless a row has an error. */
+export async function runBench(options: BenchOptions, write: (text: string) => void): Promise<number> {
+  const only = options.only && new Set(options.only);
+  const wants = (name: string) => only?.has(name) ?? true;
+  if (!options.json) write(`${heading}\n`);
+  const results = await runSuites(suites, wants, options.quick ?? false, (result) => {
+    if (!options.json) write(`${line(result)}\n`);
+  });
+  if (options.json) write(`${JSON.stringify({ machine: machine(), results }, null, 2)}\n`);
+  return results.some((result) => result.error !== undefined) ? 1 : 0;
+}

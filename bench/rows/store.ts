@@ -1,0 +1,223 @@
+// Storing and removing blocks under foreign names, from an empty pool to a million blocks, against a JavaScript trie
+// with a name map for each rank. A round builds both from nothing, so that growth is paid for on each side.
+import { TrieIndex } from "../baselines/trie.js";
+import { collect, type Round, ratio, type Side, takeTurns } from "../harness.js";
+import { Pool } from "../kernel.js";
+import { baselineRow, measure, roundsOf, type Suite } from "../rows.js";
+import { sketchedTrie, sketchMissing } from "../sketches.js";
+import { denseSum, hex } from "../workload/checksum.js";
+import * as workload from "../workload/sessions.js";
+
+const RANKS = 64;
+/** Names of one removal event. */
+const REMOVED_AT_ONCE = 16;
+const CHECKED_QUERIES = 64;
+
+/** Every store and removal as one list, its hashes laid end to end (two words a block). */
+interface Script {
+  locals: Uint32Array;
+  names: Uint32Array;
+  /** Names in the order of their removal. */
+  removed: Uint32Array;
+  stores: { rank: number; localsFrom: number; namesFrom: number; count: number }[];
+  removals: { rank: number; from: number; count: number }[];
+  storedBlocks: number;
+  removedBlocks: number;
+}
+
+/** Fills with `sessions` sessions, then removes every other one's tail from its end, on all its ranks. */
+function scriptOf(sessions: number): Script {
+  const words = 2 * workload.LONGEST_CHAIN;
+  const locals = new Uint32Array(sessions * words);
+  const names = new Uint32Array(sessions * words * 3);
+  const removed = new Uint32Array(sessions * words * 3);
+  const script: Script = { locals, names, removed, stores: [], removals: [], storedBlocks: 0, removedBlocks: 0 };
+  let localsFrom = 0;
+  for (let session = 0; session < sessions; session++) {
+    const whole = workload.tailBlocks(session);
+    workload.writeLocals(locals.subarray(2 * localsFrom), session, whole);
+    for (let k = 0; k < workload.rankCount(session); k++) {
+      const rank = workload.rankOf(session, k, RANKS);
+      const tail = workload.heldTail(session, k);
+      const count = workload.SYSTEM_BLOCKS + tail;
+      const namesFrom = script.storedBlocks;
+      workload.writeNames(names.subarray(2 * namesFrom), session, tail, rank);
+      script.stores.push({ rank, localsFrom, namesFrom, count });
+      script.storedBlocks += count;
+      if (session % 2 === 1) continue;
+      for (let left = tail; left > 0; ) {
+        const batch = Math.min(left, REMOVED_AT_ONCE);
+        const from = script.removedBlocks;
+        for (let i = 0; i < batch; i++) {
+          const block = namesFrom + workload.SYSTEM_BLOCKS + left - 1 - i;
+          removed.set(names.subarray(2 * block, 2 * block + 2), 2 * (from + i));
+        }
+        script.removals.push({ rank, from, count: batch });
+        script.removedBlocks += batch;
+        left -= batch;
+      }
+    }
+    localsFrom += workload.SYSTEM_BLOCKS + whole;
+  }
+  script.locals = locals.slice(0, 2 * localsFrom);
+  script.names = names.slice(0, 2 * script.storedBlocks);
+  script.removed = removed.slice(0, 2 * script.removedBlocks);
+  return script;
+}
+
+/** One index under test: `start` makes it empty and is not timed. */
+interface Subject {
+  name: string;
+  start(): void;
+  store(script: Script): void;
+  remove(script: Script): void;
+  sum(): number;
+}
+
+/** The two sides of a subject: its `remove` goes on from what its `store` of the same round built. */
+function sidesOf(subject: Subject, script: Script): [Side, Side] {
+  const timed = (work: (script: Script) => void, blocks: number): Round => {
+    const start = performance.now();
+    work(script);
+    const nanoseconds = ((performance.now() - start) * 1e6) / blocks;
+    return { nanoseconds, sum: hex(subject.sum()) };
+  };
+  const store = () => {
+    subject.start();
+    collect();
+    return timed(subject.store, script.storedBlocks);
+  };
+  return [
+    { name: subject.name, round: store },
+    { name: subject.name, round: () => timed(subject.remove, script.removedBlocks) },
+  ];
+}
+
+function kernelSubject(script: Script, queries: readonly workload.Query[]): Subject {
+  let pool: Pool;
+  let at = { locals: 0, names: 0, removed: 0, sequences: 0 };
+  return {
+    name: "kernel",
+    start() {
+      pool = new Pool({ ranks: RANKS, budgetMiB: 1024 });
+      at = {
+        locals: pool.put(script.locals),
+        names: pool.put(script.names),
+        removed: pool.put(script.removed),
+        sequences: pool.take(8 * workload.LONGEST_CHAIN),
+      };
+    },
+    store({ stores }) {
+      const { indexStore } = pool.exports;
+      for (const { rank, localsFrom, namesFrom, count } of stores) {
+        const status = indexStore(rank, 0, 0, 0n, count, at.names + 8 * namesFrom, at.locals + 8 * localsFrom);
+        if (status < 0) throw new Error(`a store was refused: status ${status}`);
+      }
+    },
+    remove({ removals }) {
+      const { indexRemove } = pool.exports;
+      for (const { rank, from, count } of removals) indexRemove(rank, 0, at.removed + 8 * from, count);
+    },
+    sum() {
+      let sum = 0;
+      for (const [i, query] of queries.entries()) {
+        pool.write(at.sequences, query.sequences);
+        pool.exports.indexFind(at.sequences, query.count);
+        sum += pool.pairSum(i);
+      }
+      return sum;
+    },
+  };
+}
+
+function trieSubject(queries: readonly workload.Query[]): Subject {
+  let trie: TrieIndex;
+  return {
+    name: "JavaScript trie",
+    start() {
+      trie = new TrieIndex(RANKS, true);
+    },
+    store({ stores, locals, names }) {
+      for (const { rank, localsFrom, namesFrom, count } of stores) {
+        trie.store(rank, locals.subarray(2 * localsFrom), names.subarray(2 * namesFrom), 0, count);
+      }
+    },
+    remove({ removals, removed }) {
+      for (const { rank, from, count } of removals) trie.remove(rank, removed, from, count);
+    },
+    sum() {
+      let sum = 0;
+      for (const [i, query] of queries.entries()) {
+        trie.find(query.locals, query.count);
+        sum += denseSum(i, trie.depths);
+      }
+      return sum;
+    },
+  };
+}
+
+function sketchSubject(queries: readonly workload.Query[]): Subject {
+  let trie: ReturnType<typeof sketchedTrie>;
+  return {
+    name: "lane-bench.mjs trie",
+    start() {
+      trie = sketchedTrie(RANKS);
+    },
+    store({ stores, locals, names }) {
+      for (const { rank, localsFrom, namesFrom, count } of stores) {
+        trie.store(rank, 0, 0, names.subarray(2 * namesFrom), locals.subarray(2 * localsFrom), count);
+      }
+    },
+    remove({ removals, removed }) {
+      for (const { rank, from, count } of removals) trie.remove(rank, removed.subarray(2 * from), count);
+    },
+    sum() {
+      let sum = 0;
+      for (const [i, query] of queries.entries()) {
+        trie.find(query.locals, query.count);
+        sum += denseSum(i, trie.sc);
+      }
+      return sum;
+    },
+  };
+}
+
+const trieRow = (name: string, target: number, aim: number) =>
+  ({
+    name: `index/${name}`,
+    of: "JavaScript trie with name maps, per block",
+    against: "kernel, foreign names, 64 ranks, 0 to 1M blocks",
+    better: "higher",
+    statistic: "median",
+    target,
+    aim,
+  }) as const;
+
+export const storeSuite: Suite = {
+  rows: [
+    trieRow("store", 2.8, 6),
+    trieRow("remove", 2.8, 6),
+    baselineRow("store", "our trie with name maps", "lane-bench.mjs trie"),
+    baselineRow("remove", "our trie with name maps", "lane-bench.mjs trie"),
+  ],
+  async run(run) {
+    const sessions = workload.sessionsFor(run.quick ? 50_000 : 1_000_000);
+    const script = scriptOf(sessions);
+    const queries = workload.queriesOf(sessions).slice(0, CHECKED_QUERIES);
+    const wantsSketch = run.wants("baseline/store") || run.wants("baseline/remove");
+    const missing = sketchMissing("lane-bench.mjs");
+    if (missing) for (const name of ["store", "remove"]) run.report(`baseline/${name}`, { skipped: missing });
+    const subjects = [trieSubject(queries)];
+    if (run.wants("index/store") || run.wants("index/remove")) subjects.push(kernelSubject(script, queries));
+    if (wantsSketch && !missing) subjects.push(sketchSubject(queries));
+    const sides = subjects.flatMap((subject) => sidesOf(subject, script));
+    await takeTurns(sides, 1); // for the optimising compiler
+    const turns = await takeTurns(sides, roundsOf(run, 9));
+    const of = (name: string, verb: 0 | 1) => turns[2 * subjects.findIndex((subject) => subject.name === name) + verb]!;
+    for (const [verb, name] of (["store", "remove"] as const).entries()) {
+      const ours = of("JavaScript trie", verb as 0 | 1);
+      await measure(run, `index/${name}`, () => ratio(ours, of("kernel", verb as 0 | 1), "median"));
+      await measure(run, `baseline/${name}`, () => ratio(ours, of("lane-bench.mjs trie", verb as 0 | 1), "median"));
+    }
+  },
+};
