@@ -10,12 +10,13 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** The compiled module of `test/assembly/entries/<name>.ts`; it imports nothing. */
 export function compileEntry(name: string): WebAssembly.Module {
   mkdirSync(`${root}build/test`, { recursive: true });
-  const out = `build/test/${basename(name)}.wasm`;
+  const out = `build/test/${basename(name)}-${process.pid}.wasm`; // test files compile at the same time
   execFileSync(
     process.execPath,
     [
       `${root}node_modules/assemblyscript/bin/asc.js`,
       `test/assembly/entries/${name}.ts`,
+      ...["--config", "test/assembly/asconfig.json"], // not the kernel's, which names an entry
       ...["--runtime", "stub", "--enable", "simd", "--maximumMemory", "65536", "--use", "abort=", "-O3", "--noAssert"],
       ...["--outFile", out],
     ],
