@@ -43,6 +43,8 @@ export const FLAG_MASK: u32 = 32;
 
 /** Costs end at 2^1021: a rank that may be chosen never looks like one that may not. */
 const CAP: f64 = 2.247116418577895e307;
+/** Weights up to this cannot carry a cost to CAP. */
+const SAFE: f64 = 1e200;
 
 let credit: f64 = 0;
 let decay: f64 = 0;
@@ -93,11 +95,12 @@ export function scoreRows(
   setUp(params, promptTokens, blockSize, requestBlocks, sequenceBlocks, flags);
   const gates = eligibleColumn((flags & FLAG_MASK) != 0);
   if (!tracks) scoreUntracked(gates);
-  else if (decay > 0 || flags & (FLAG_LOWER | FLAG_SHARED)) {
+  else if (decay > 0 || flags & (FLAG_LOWER | FLAG_SHARED) || max(prefillScale, requestWeight) > SAFE) {
     lowestPrefill = decay > 0 ? leastPrefill(gates) : 0;
     scoreTiers(gates);
-  } else if (requestWeight > 0) scoreDevice(gates, true);
-  else scoreDevice(gates, false);
+  } else if (popcnt(<u64>blockSize) > 1) scoreDevice(gates, true, false);
+  else if (requestWeight > 0) scoreDevice(gates, true, true);
+  else scoreDevice(gates, false, true);
   if (taints) multiplyTaints();
 }
 
@@ -112,23 +115,26 @@ function leastPrefill(gates: usize): f64 {
 }
 
 // @ts-ignore: decorator
-@inline function finish(cost: v128, gate: v128): v128 {
+@inline function capped(cost: v128, gate: v128): v128 {
   return f64x2.add(f64x2.pmin(cost, f64x2.splat(CAP)), gate);
 }
 
-/** Two rows with device overlap alone: C is whole as it stands. */
+/** max(0, raw / B − credit) of two rows; with device overlap alone C is whole as it stands. */
 // @ts-ignore: decorator
-@inline function devicePair(prefill: v128, decode: v128, device: v128, active: v128): v128 {
-  const cached = f64x2.mul(device, f64x2.splat(size));
+@inline function deviceBlocks(A: v128, overlap: v128, N: v128, B: v128, inverse: v128, full: v128, byPower: bool): v128 {
   const zero = f64x2.splat(0);
-  const raw = f64x2.add(f64x2.add(prefill, f64x2.pmax(zero, f64x2.sub(f64x2.splat(tokens), cached))), cached);
-  const blocks = f64x2.sub(f64x2.div(raw, f64x2.splat(size)), f64x2.mul(f64x2.splat(credit), device));
-  const cost = f64x2.mul(f64x2.splat(prefillScale), f64x2.pmax(zero, blocks));
-  return f64x2.add(cost, f64x2.add(decode, f64x2.sub(f64x2.splat(sequences), active)));
+  const cached = f64x2.mul(overlap, B);
+  const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(N, cached))), cached);
+  const blocks = byPower ? f64x2.mul(raw, inverse) : f64x2.div(raw, B);
+  return f64x2.pmax(zero, f64x2.sub(blocks, f64x2.mul(full, overlap)));
 }
 
+/**
+ * Rows with device overlap alone, four at a time. `byPower`: B is a power of two, so that multiplying by
+ * 1 / B is exact too.
+ */
 // @ts-ignore: decorator
-@inline function scoreDevice(gates: usize, weighsRequests: bool): void {
+@inline function scoreDevice(gates: usize, weighsRequests: bool, byPower: bool): void {
   const prefill = prefillColumn();
   const decode = decodeColumn();
   const device = deviceColumn();
@@ -136,25 +142,30 @@ function leastPrefill(gates: usize): f64 {
   const requests = requestsColumn();
   const out = costColumn();
   const end = <usize>paddedRows() << 3;
+  const B = f64x2.splat(size);
+  const N = f64x2.splat(tokens);
+  const S = f64x2.splat(sequences);
+  const scale = f64x2.splat(prefillScale);
   const weight = f64x2.splat(requestWeight);
+  const full = f64x2.splat(credit);
+  const inverse = f64x2.splat(1 / size);
   for (let i: usize = 0; i < end; i += 32) {
-    let a = devicePair(v128.load(prefill + i), v128.load(decode + i), v128.load(device + i), v128.load(active + i));
-    let b = devicePair(
-      v128.load(prefill + i, 16),
-      v128.load(decode + i, 16),
-      v128.load(device + i, 16),
-      v128.load(active + i, 16),
-    );
+    let a = deviceBlocks(v128.load(prefill + i), v128.load(device + i), N, B, inverse, full, byPower);
+    let b = deviceBlocks(v128.load(prefill + i, 16), v128.load(device + i, 16), N, B, inverse, full, byPower);
+    const c = f64x2.add(v128.load(decode + i), f64x2.sub(S, v128.load(active + i)));
+    const d = f64x2.add(v128.load(decode + i, 16), f64x2.sub(S, v128.load(active + i, 16)));
+    a = f64x2.add(f64x2.mul(scale, a), c);
+    b = f64x2.add(f64x2.mul(scale, b), d);
     if (weighsRequests) {
       a = f64x2.add(a, f64x2.mul(weight, v128.load(requests + i)));
       b = f64x2.add(b, f64x2.mul(weight, v128.load(requests + i, 16)));
     }
-    v128.store(out + i, finish(a, v128.load(gates + i)));
-    v128.store(out + i, finish(b, v128.load(gates + i, 16)), 16);
+    v128.store(out + i, f64x2.add(a, v128.load(gates + i)));
+    v128.store(out + i, f64x2.add(b, v128.load(gates + i, 16)), 16);
   }
 }
 
-/** credit of two rows; `device` has its weight already. */
+/** Credit of two rows; `device` has its weight already. */
 // @ts-ignore: decorator
 @inline function creditPair(device: v128, host: v128, disk: v128, i: usize): v128 {
   const lower = f64x2.add(
@@ -193,7 +204,7 @@ function scoreTiers(gates: usize): void {
     const D = f64x2.add(v128.load(decodeColumn() + i), f64x2.sub(f64x2.splat(sequences), v128.load(activeColumn() + i)));
     const load = f64x2.mul(f64x2.splat(requestWeight), v128.load(requestsColumn() + i));
     const cost = f64x2.add(f64x2.add(f64x2.mul(f64x2.splat(prefillScale), blocks), D), load);
-    v128.store(costColumn() + i, finish(cost, v128.load(gates + i)));
+    v128.store(costColumn() + i, capped(cost, v128.load(gates + i)));
   }
 }
 
@@ -207,7 +218,7 @@ function scoreUntracked(gates: usize): void {
       D = f64x2.pmax(f64x2.splat(0), f64x2.sub(D, credits));
     }
     const load = f64x2.mul(f64x2.splat(requestWeight), v128.load(requestsColumn() + i));
-    v128.store(costColumn() + i, finish(f64x2.add(D, load), v128.load(gates + i)));
+    v128.store(costColumn() + i, capped(f64x2.add(D, load), v128.load(gates + i)));
   }
 }
 

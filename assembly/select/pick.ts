@@ -5,7 +5,7 @@
 // modulo 4, added as (0 + 2) + (1 + 3); the sum of a prefix is the sum of its groups in order, and
 // within a group of its rows in order. The oracle in test/oracle adds in the same order.
 import { costColumn, groupColumn, paddedRows, probabilityColumn } from "../load/columns";
-import { expPair } from "./exp";
+import { EXP_STEPS, expReady, expSteps } from "./exp";
 import { randomUnit } from "./random";
 
 const GROUP: usize = 64 << 3; // bytes of a column
@@ -73,14 +73,16 @@ function countLowest(): u32 {
 function lowestRow(k: u32): i32 {
   const costs = costColumn();
   const end = <usize>paddedRows() << 3;
+  const least = f64x2.splat(lowest);
   let group = groupColumn();
   for (let from: usize = 0; from < end; from += GROUP, group += 8) {
     if (load<f64>(group) != lowest) continue;
     const to = min(from + GROUP, end);
-    for (let i = from; i < to; i += 8) {
-      if (load<f64>(costs + i) != lowest) continue;
-      if (!k) return <i32>(i >> 3);
-      k--;
+    for (let i = from; i < to; i += 16) {
+      const hits = i64x2.bitmask(f64x2.eq(v128.load(costs + i), least));
+      const n = popcnt(hits);
+      if (k < <u32>n) return <i32>(i >> 3) + (k || hits == 2 ? 1 : 0);
+      k -= n;
     }
   }
   return -1;
@@ -96,7 +98,6 @@ export function pickRow(temperature: f64): i32 {
   tieIndex = 0;
   findLowest();
   if (lowest == Infinity) return -1;
-  draw = NaN;
   if (temperature > 0) return sampled(temperature);
   tied = countLowest();
   if (tied > 1) {
@@ -106,38 +107,53 @@ export function pickRow(temperature: f64): i32 {
   return lowestRow(tieIndex);
 }
 
-/** Fills the probability column with e^(-(cost - low) / ((high - low) T)); answers the sum. */
-function weigh(temperature: f64): f64 {
+/** The highest cost below +Infinity. */
+function findHighest(): f64 {
   const costs = costColumn();
-  const out = probabilityColumn();
   const end = <usize>paddedRows() << 3;
   const never = f64x2.splat(Infinity);
-  let highest = f64x2.splat(-Infinity);
-  for (let i: usize = 0; i < end; i += 16) {
+  const low = f64x2.splat(lowest);
+  let a = low;
+  let b = low;
+  for (let i: usize = 0; i < end; i += 32) {
     const c = v128.load(costs + i);
-    highest = f64x2.pmax(highest, v128.bitselect(c, highest, f64x2.lt(c, never)));
+    const d = v128.load(costs + i, 16);
+    a = f64x2.pmax(a, v128.bitselect(c, low, f64x2.lt(c, never)));
+    b = f64x2.pmax(b, v128.bitselect(d, low, f64x2.lt(d, never)));
   }
-  const high = max(f64x2.extract_lane(highest, 0), f64x2.extract_lane(highest, 1));
-  // Odds depend on relative gaps alone; a quarter of each cost keeps the widest gap finite.
-  const unit = high - lowest < Infinity ? 1.0 : 0.25;
-  const range = high * unit - lowest * unit;
-  const slope = range > 0 ? max(-1 / (range * temperature), -f64.MAX_VALUE) : 0;
-  const units = f64x2.splat(unit);
-  const low = f64x2.splat(lowest * unit);
+  a = f64x2.pmax(a, b);
+  return max(f64x2.extract_lane(a, 0), f64x2.extract_lane(a, 1));
+}
+
+/** Fills the probability column with e^(-(cost - low) / ((high - low) T)); answers the sum. */
+function weigh(temperature: f64): f64 {
+  const out = probabilityColumn();
+  const end = <usize>paddedRows() << 3;
+  let costs = costColumn();
+  let low = lowest;
+  let range = findHighest() - low;
+  if (range == Infinity) {
+    // Odds depend on relative gaps alone; a quarter of each cost keeps the widest gap finite.
+    const quarter = f64x2.splat(0.25);
+    for (let i: usize = 0; i < end; i += 16) v128.store(out + i, f64x2.mul(v128.load(costs + i), quarter));
+    costs = out;
+    low *= 0.25;
+    range = findHighest() * 0.25 - low;
+  }
+  const slope = range > 0 ? max(-EXP_STEPS / (range * temperature), -f64.MAX_VALUE) : 0;
   const slopes = f64x2.splat(slope);
+  const lows = f64x2.splat(low);
   let group = groupColumn();
   let total = 0.0;
+  expReady();
   for (let from: usize = 0; from < end; from += GROUP, group += 8) {
     const to = min(from + GROUP, end);
     let s = f64x2.splat(0);
     let t = s;
     for (let i = from; i < to; i += 32) {
-      const c = v128.load(costs + i);
-      const d = v128.load(costs + i, 16);
-      const x = expPair(f64x2.mul(f64x2.sub(f64x2.mul(c, units), low), slopes));
-      const y = expPair(f64x2.mul(f64x2.sub(f64x2.mul(d, units), low), slopes));
-      const e = v128.and(x, f64x2.lt(c, never));
-      const f = v128.and(y, f64x2.lt(d, never));
+      // A cost of +Infinity becomes -Infinity or NaN here, and weighs 0.
+      const e = expSteps(f64x2.mul(f64x2.sub(v128.load(costs + i), lows), slopes));
+      const f = expSteps(f64x2.mul(f64x2.sub(v128.load(costs + i, 16), lows), slopes));
       v128.store(out + i, e);
       v128.store(out + i, f, 16);
       s = f64x2.add(s, e);
