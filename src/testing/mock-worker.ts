@@ -1,3 +1,4 @@
+import { WarmrouteError } from "../core/errors.js";
 import { type U64Input, workerIdString } from "../core/ids.js";
 import type { RouterEvent } from "../core/types.js";
 import {
@@ -10,7 +11,7 @@ import {
   readCompletion,
   readJsonBody,
 } from "../frontend/index.js";
-import { hashTokens, type PromptHashes } from "../kernel/hash.js";
+import { hashTokens } from "../kernel/hash.js";
 import { decodeMs, prefillMs } from "../replay/timing.js";
 import { type HeldPrompt, MockCache } from "./mock-cache.js";
 import { type MockUsage, ReplyFormat } from "./mock-reply.js";
@@ -25,12 +26,22 @@ export interface MockWorkerOptions {
   blockSize?: number;
   /** Blocks of its cache; 4096 unless given. */
   capacityBlocks?: number;
+  /** Longest prompt in the engine's tokens; 131072 unless given. Longer ones are refused, as engines do. */
+  maxModelLength?: number;
   /** Divides every duration; 1 unless given, `Infinity` for no waiting at all. */
   speedUp?: number;
   /** Waits, or rejects when the signal fires; timers unless given. */
   sleep?: Sleep;
   /** Gets each change of the cache before the answer's first token. Names of blocks are sequence hashes. */
   onKvEvent?: (event: RouterEvent) => void | Promise<void>;
+}
+
+/** A prompt, and what it counts for: `perToken` of our tokens are one of the engine's. */
+interface EncodedPrompt {
+  prompt: Prompt;
+  tokens: Uint32Array;
+  perToken: number;
+  engineTokens: number;
 }
 
 // One token each. The reply is the same for every prompt: nothing here thinks.
@@ -53,6 +64,7 @@ export class MockWorker {
   readonly blockSize: number;
   readonly #cache: MockCache;
   readonly #tokenizer = new BytesTokenizer();
+  readonly #maxModelLength: number;
   readonly #speedUp: number;
   readonly #sleep: Sleep;
   readonly #onKvEvent: (event: RouterEvent) => void | Promise<void>;
@@ -65,6 +77,7 @@ export class MockWorker {
     this.model = options.model ?? "mock";
     this.blockSize = options.blockSize ?? 64;
     this.#cache = new MockCache(options.capacityBlocks ?? 4096);
+    this.#maxModelLength = options.maxModelLength ?? 131_072;
     this.#speedUp = options.speedUp ?? 1;
     this.#sleep = options.sleep ?? sleepByTimer;
     this.#onKvEvent = options.onKvEvent ?? (() => {});
@@ -104,7 +117,11 @@ export class MockWorker {
 
   async #complete(request: Request, chat: boolean): Promise<Response> {
     const { json } = await readJsonBody(request, maxBodyBytes);
-    const prompts = separate(chat ? readChat(json) : readCompletion(json));
+    const prompts = separate(chat ? readChat(json) : readCompletion(json)).map((prompt) => this.#encode(prompt));
+    if (prompts.some(({ engineTokens }) => engineTokens > this.#maxModelLength)) {
+      const path = chat ? "messages" : "prompt";
+      throw new WarmrouteError("invalid_request", `${path} is longer than ${this.#maxModelLength} tokens`, { path });
+    }
     const limit = json.max_completion_tokens ?? json.max_tokens;
     const words = typeof limit === "number" && limit >= 1 ? reply.slice(0, limit) : reply;
     const format = new ReplyFormat({
@@ -142,22 +159,26 @@ export class MockWorker {
     return new Response(body, { headers: { "content-type": "text/event-stream", "cache-control": "no-cache" } });
   }
 
+  #encode(prompt: Prompt): EncodedPrompt {
+    const tokens = this.#tokenizer.encode(prompt);
+    const perToken = prompt.kind === "ids" ? 1 : bytesPerToken;
+    return { prompt, tokens, perToken, engineTokens: Math.ceil(tokens.length / perToken) };
+  }
+
   /** Runs the prompts one after the other, token by token; frees their blocks however it ends. */
   async *#generate(
-    prompts: readonly Prompt[],
+    prompts: readonly EncodedPrompt[],
     words: readonly string[],
     usage: MockUsage,
     signal: AbortSignal,
   ): AsyncGenerator<{ index: number; text: string }, void> {
     this.#running++;
     try {
-      for (const [index, prompt] of prompts.entries()) {
-        const tokens = this.#tokenizer.encode(prompt);
-        const perToken = prompt.kind === "ids" ? 1 : bytesPerToken;
-        const held = await this.#prefill(hashTokens(tokens, this.blockSize), tokens.length, perToken, signal);
+      for (const [index, encoded] of prompts.entries()) {
+        const held = await this.#prefill(encoded, signal);
         try {
-          usage.promptTokens += Math.ceil(tokens.length / perToken);
-          usage.cachedTokens += Math.floor((held.cachedBlocks * this.blockSize) / perToken);
+          usage.promptTokens += encoded.engineTokens;
+          usage.cachedTokens += Math.floor((held.cachedBlocks * this.blockSize) / encoded.perToken);
           for (const text of words) {
             await this.#wait(decodeMs(this.#cache.usage), signal);
             usage.completionTokens++;
@@ -166,7 +187,7 @@ export class MockWorker {
         } finally {
           this.#cache.release(held);
         }
-        await this.#keepReply(prompt, words.join(""));
+        await this.#keepReply(encoded.prompt, words.join(""));
       }
     } finally {
       this.#running--;
@@ -174,7 +195,7 @@ export class MockWorker {
   }
 
   /** Waits for its turn, then for as long as the tokens that the cache lacks take. */
-  async #prefill(hashes: PromptHashes, length: number, perToken: number, signal: AbortSignal): Promise<HeldPrompt> {
+  async #prefill({ tokens, perToken }: EncodedPrompt, signal: AbortSignal): Promise<HeldPrompt> {
     const turn = this.#prefills;
     let done!: () => void;
     this.#prefills = new Promise((resolve) => {
@@ -183,10 +204,10 @@ export class MockWorker {
     try {
       await turn;
       signal.throwIfAborted();
-      const held = await this.#hold(hashes);
+      const held = await this.#hold(tokens);
       try {
         // The last token is always computed: the first answer comes from it.
-        const missing = Math.max(1, Math.ceil((length - held.cachedBlocks * this.blockSize) / perToken));
+        const missing = Math.max(1, Math.ceil((tokens.length - held.cachedBlocks * this.blockSize) / perToken));
         await this.#wait(prefillMs(missing), signal);
         return held;
       } catch (error) {
@@ -202,11 +223,12 @@ export class MockWorker {
   async #keepReply(prompt: Prompt, text: string): Promise<void> {
     const whole = continued(prompt, text);
     if (whole === undefined) return;
-    this.#cache.release(await this.#hold(hashTokens(this.#tokenizer.encode(whole), this.blockSize)));
+    this.#cache.release(await this.#hold(this.#tokenizer.encode(whole)));
   }
 
   /** Takes the prompt's blocks and tells of the changes, as engines do when they allocate. */
-  async #hold(hashes: PromptHashes): Promise<HeldPrompt> {
+  async #hold(tokens: Uint32Array): Promise<HeldPrompt> {
+    const hashes = hashTokens(tokens, this.blockSize);
     const held = this.#cache.hold(hashes);
     const { cachedBlocks, heldBlocks, evicted } = held;
     if (evicted.length > 0) await this.#emit({ removed: { block_hashes: evicted.map(String) } });

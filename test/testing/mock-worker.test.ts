@@ -107,6 +107,14 @@ describe("the mock worker", () => {
     expect(mock.stats()).toEqual({ requests: 1, running: 0, cachedBlocks: 2 });
   });
 
+  test("refuses a prompt beyond its context", async () => {
+    const { ask } = setUp({ maxModelLength: 16 });
+    expect((await ask("/v1/completions", { prompt: prompt(1) })).status).toBe(200);
+    const refused = await ask("/v1/completions", { prompt: `${prompt(1)}x` });
+    expect(refused.status).toBe(400);
+    expect((await json(refused)).error).toMatchObject({ code: "invalid_request", param: "prompt" });
+  });
+
   test("keeps its reply, so that the next turn of a chat finds it", async () => {
     const { ask } = setUp({ blockSize: 4 });
     const messages = [{ role: "user", content: "How are you?" }];
