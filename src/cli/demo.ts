@@ -178,13 +178,14 @@ export function why({ reason, worker, overlap, candidates = [] }: Selection): st
   const equals = candidates.filter((one) => cost(one) === cost(chosen)).length;
   const here = equals > 1 ? `here, as on ${equals - 1} more` : "here";
   const warmest = others.reduce((a, b) => (holds(b) > holds(a) ? b : a));
-  if (reason === "no_signal") return `no worker holds any of it and none is busy: drawn among ${equals}`;
+  if (reason === "no_signal") return `no worker holds any of it and none is busy: drawn at random among ${equals}`;
   if (holds(warmest) > overlap.deviceBlocks) {
     const there = `worker ${warmest.workerId} holds ${holds(warmest)} but is busy, cost ${blocks(cost(warmest))}`;
     return `${there}; ${blocks(cost(chosen))} ${here}`;
   }
-  if (equals > 1) return `cost ${blocks(cost(chosen))} ${here}: drawn among them`;
-  return `cost ${blocks(cost(chosen))}; the next best, worker ${next.workerId}, costs ${blocks(cost(next))}`;
+  if (equals > 1) return `cost ${blocks(cost(chosen))} ${here}: drawn at random among them`;
+  const because = overlap.deviceBlocks > 0 ? "it holds the start already" : "it has the least to do";
+  return `${because}: cost ${blocks(cost(chosen))}, against ${blocks(cost(next))} on the next best, worker ${next.workerId}`;
 }
 
 const holds = (candidate: Candidate) => Number(candidate.terms.device_credit ?? 0);
