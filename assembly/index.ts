@@ -8,6 +8,7 @@ import { xxh3_64 } from "./hash/xxh3";
 import { book, bookingCount, bookingsInit } from "./load/bookings";
 import { columnAddress, NO_ROW, ranksInit, rowOf } from "./load/ranks";
 import {
+  indexBlocksOf,
   indexClearRank,
   indexDuplicates,
   indexHeld,
@@ -18,7 +19,14 @@ import {
 } from "./prefix/index";
 import { chooseColumns, decideInit, decidePrompt, matchColumns } from "./select/decide";
 import { randomSeed } from "./select/random";
-import { MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
+import {
+  exportIndexBegin,
+  exportIndexNeeds,
+  exportIndexNext,
+  importIndexRecord,
+} from "./snapshot/index-part";
+import { exportLoadBegin, exportLoadNeeds, exportLoadNext, importLoadRecord } from "./snapshot/load-part";
+import { BAD_RECORD, MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
 
 export { bookingFree, bookingGeneration, bookingOutputBlock, bookingPrefillComplete, rankRemove } from "./load/bookings";
 export { rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
@@ -42,6 +50,7 @@ let names: usize = 0;
 let locals: usize = 0;
 let eventRoom: u32 = 0;
 let blockSize: u32 = 1;
+let slots: u32 = 0;
 
 /**
  * Starts an empty pool, once per instance. `from` is where the arena starts (0 = after the static data),
@@ -51,6 +60,7 @@ let blockSize: u32 = 1;
 export function init(from: usize, budget: u64, size: u32, maxRanks: u32, ownNames: u32, seed: u64): i32 {
   arenaInit(from, budget);
   blockSize = size;
+  slots = maxRanks;
   decideInit(size);
   randomSeed(seed);
   const started = extentsInit() && ranksInit(maxRanks) && bookingsInit() && indexInit(ownNames != 0, maxRanks);
@@ -194,6 +204,58 @@ function reserveAhead(): void {
 /** Books `n` sequence hashes of namesArea() on a rank; the booking's id, 0 when there is no room. */
 export function reserve(slot: u32, n: u32, prefillTokens: f64): u32 {
   return book(slot, names, n, 0, prefillTokens);
+}
+
+// ---- snapshots: whole records of one part, through recordsArea()
+
+const INDEX_PART: u32 = 0;
+let exporting: u32 = 0;
+let records: usize = 0;
+let recordRoom: u32 = 0;
+
+/** Room for `n` bytes of records, 0 when there is none; 0 bytes gives the room back. */
+export function recordsArea(n: u32): usize {
+  if (n > recordRoom || !n) {
+    give(records, recordRoom);
+    records = n ? take(n) : 0;
+    recordRoom = records ? n : 0;
+  }
+  return records;
+}
+
+/** Starts to write a part: 0 the index, 1 the generator's state and all bookings. */
+export function exportBegin(part: u32): void {
+  exporting = part;
+  if (part == INDEX_PART) exportIndexBegin();
+  else exportLoadBegin(true);
+}
+
+/** Bytes of the part's next record; 0 when all are written. */
+export function exportNeeds(): u32 {
+  return exporting == INDEX_PART ? exportIndexNeeds() : exportLoadNeeds();
+}
+
+/** Writes as many whole records as fit into `capacity` bytes of recordsArea(); the bytes written, 0 at the end. */
+export function exportNext(capacity: u32): i32 {
+  return exporting == INDEX_PART ? exportIndexNext(records, capacity) : exportLoadNext(records, capacity);
+}
+
+/** Applies the records in `bytes` bytes of recordsArea(). OK, BAD_RECORD or MEMORY_BUDGET; not all or nothing. */
+export function importRecords(part: u32, bytes: u32): i32 {
+  for (let at: u32 = 0; at < bytes; ) {
+    const length = bytes - at >= 8 ? load<u32>(records + at, 4) : 0;
+    if (length < 8 || length > bytes - at) return BAD_RECORD;
+    const p = records + at;
+    const status = part == INDEX_PART ? importIndexRecord(p, length) : importLoadRecord(p, length);
+    if (status != OK) return status;
+    at += length;
+  }
+  return OK;
+}
+
+/** Forgets what imported records say of slots that hold no rank. */
+export function importEnd(): void {
+  for (let slot: u32 = 0; slot < slots; slot++) if (rowOf(slot) == NO_ROW && indexBlocksOf(slot)) indexClearRank(slot);
 }
 
 // ---- counters

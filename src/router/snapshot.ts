@@ -1,21 +1,144 @@
+// Snapshots of a router: every pool's records in one container (snapshot-format.ts).
 import { WarmrouteError } from "../core/errors.js";
 import type { Kernel } from "../kernel/kernel.js";
+import type { BookingState } from "../scheduling/booking.js";
+import { exportPart, importPart, Part, renameLoad } from "../scheduling/pool-records.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { SnapshotPart } from "./contract.js";
+import { packSnapshot, type SnapshotPool, unpackSnapshot } from "./snapshot-format.js";
 
-export function writeSnapshot(
-  _model: string,
-  _pools: Map<string, SelectionCore>,
-  _parts: readonly SnapshotPart[],
-): Uint8Array {
-  throw new WarmrouteError("snapshot_version", "not yet");
+interface RouterState {
+  model: string;
+  blockSize: number;
+  ownNames: boolean;
+  pools: ReadonlyMap<string, SelectionCore>;
 }
+
+const nothing = new Uint8Array(0);
+
+/** The chosen parts of every pool, as bytes. */
+export function writeSnapshot(router: RouterState, parts: readonly SnapshotPart[]): Uint8Array {
+  const records: Uint8Array[] = [];
+  const pools: SnapshotPool[] = [];
+  for (const [name, core] of router.pools) {
+    const ranks = [...core.rows()].map(({ slot, workerId, dpRank, record: { incarnation } }) => ({
+      slot,
+      workerId,
+      dpRank,
+      ...(incarnation === undefined ? {} : { incarnation }),
+    }));
+    const index = parts.includes("index") ? exportPart(core.kernel, Part.index) : nothing;
+    const load = loadOf(core, ownSlots(core), parts);
+    const bookings = parts.includes("load") ? [...core.bookings.values()].map(bookingFields) : [];
+    pools.push({ name, ranks, bookings, indexBytes: index.length, loadBytes: load.length });
+    records.push(index, load);
+  }
+  const { model, blockSize, ownNames } = router;
+  return packSnapshot({ model, blockSize, ownNames, parts: [...parts], pools }, records);
+}
+
+function bookingFields(booking: BookingState): BookingState {
+  const { requestId, id, generation, slot, inputTokens, generated, expectedOutputTokens } = booking;
+  return { requestId, id, generation, slot, inputTokens, generated, expectedOutputTokens };
+}
+
+const ownSlots = (core: SelectionCore): Map<number, number> =>
+  new Map([...core.rows()].map(({ slot }) => [slot, slot]));
+
+function loadOf(core: SelectionCore, slots: ReadonlyMap<number, number>, parts: readonly SnapshotPart[]): Uint8Array {
+  const want = { random: parts.includes("random"), bookings: parts.includes("load") };
+  return want.random || want.bookings ? renameLoad(exportPart(core.kernel, Part.load), slots, want) : nothing;
+}
+
+/**
+ * Replaces the chosen parts of each pool that the snapshot knows, ranks matched by worker id and rank. What the
+ * snapshot says of ranks that are not here is dropped; parts that are not chosen stay as they are. All pools are
+ * built anew before any is changed, so a refusal changes nothing. Throws `snapshot_<reason>` or `memory_budget`.
+ */
 export function readSnapshot(
-  _bytes: Uint8Array,
-  _model: string,
-  _pools: Map<string, SelectionCore>,
-  _kernel: (pool: string) => Kernel,
-  _parts: readonly SnapshotPart[],
+  bytes: Uint8Array,
+  router: RouterState,
+  newKernel: (pool: string) => Kernel,
+  parts: readonly SnapshotPart[],
 ): void {
-  throw new WarmrouteError("snapshot_version", "not yet");
+  const { document, records } = unpackSnapshot(bytes);
+  for (const field of ["model", "blockSize", "ownNames"] as const) {
+    if (document[field] !== router[field]) {
+      throw new WarmrouteError("snapshot_mismatch", `cannot restore: the snapshot has another ${field}`, {
+        details: { field, snapshot: document[field], router: router[field] },
+      });
+    }
+  }
+  for (const part of parts) {
+    if (!document.parts.includes(part)) {
+      throw new WarmrouteError("snapshot_mismatch", `cannot restore: the snapshot does not have the part ${part}`, {
+        details: { part },
+      });
+    }
+  }
+  const built = document.pools.flatMap((pool, i) => {
+    const core = router.pools.get(pool.name);
+    return core ? [rebuild(core, pool, records[i]!, newKernel(pool.name), parts)] : [];
+  });
+  for (const finish of built) finish();
+}
+
+/** Builds a kernel with the wanted state; answers the step that puts it in place. */
+function rebuild(
+  core: SelectionCore,
+  pool: SnapshotPool,
+  records: { index: Uint8Array; load: Uint8Array },
+  kernel: Kernel,
+  parts: readonly SnapshotPart[],
+): () => void {
+  const chosen = (part: SnapshotPart) => parts.includes(part);
+  const others = (["index", "load", "random"] as const).filter((part) => !chosen(part));
+  const layout = chosen("index")
+    ? slotsAs(core, pool)
+    : new Map([...core.rows()].map((rank) => [rank.slot, rank.slot]));
+  for (const rank of core.rows()) {
+    const status = kernel.exports.rankAdd(
+      layout.get(rank.slot)!,
+      BigInt.asIntN(64, BigInt(rank.workerId)),
+      rank.dpRank,
+    );
+    if (status !== 0) throw new WarmrouteError("memory_budget", "the memory budget does not allow the pool's ranks");
+    if (rank.overloaded) kernel.exports.rankFlags(layout.get(rank.slot)!, 1);
+  }
+  importPart(kernel, Part.index, chosen("index") ? records.index : exportPart(core.kernel, Part.index));
+  kernel.exports.importEnd();
+
+  const fromSnapshot = new Map<number, number>();
+  for (const { slot, workerId, dpRank } of pool.ranks) {
+    const here = core.rank(BigInt(workerId).toString(), dpRank);
+    if (here) fromSnapshot.set(slot, layout.get(here.slot)!);
+  }
+  const wanted = { random: chosen("random"), bookings: chosen("load") };
+  importPart(kernel, Part.load, renameLoad(records.load, fromSnapshot, wanted));
+  importPart(kernel, Part.load, loadOf(core, layout, others));
+  return () =>
+    core.adopt(kernel, layout, chosen("load") ? { bookings: pool.bookings, slots: fromSnapshot } : undefined);
+}
+
+/** New slots for a pool's ranks: the snapshot's for those it knows, unused ones for the rest. */
+function slotsAs(core: SelectionCore, pool: SnapshotPool): Map<number, number> {
+  const used = new Set(pool.ranks.map((rank) => rank.slot));
+  const known = new Map(pool.ranks.map((rank) => [`${BigInt(rank.workerId)}/${rank.dpRank}`, rank.slot]));
+  if (used.size !== pool.ranks.length || known.size !== pool.ranks.length) {
+    throw new WarmrouteError("snapshot_corrupt", "cannot restore: two ranks share a slot or a name");
+  }
+  const layout = new Map<number, number>();
+  let next = 0;
+  for (const rank of core.rows()) {
+    let slot = known.get(`${rank.workerId}/${rank.dpRank}`);
+    if (slot === undefined) {
+      while (used.has(next)) next++;
+      slot = next++;
+    }
+    if (slot >= core.kernel.maxRanks) {
+      throw new WarmrouteError("snapshot_mismatch", "cannot restore: the snapshot needs more slots than maxRanks");
+    }
+    layout.set(rank.slot, slot);
+  }
+  return layout;
 }

@@ -9,43 +9,58 @@ export interface BookingOwner {
   bookingFree(booking: PoolBooking): void;
 }
 
+/** What a booking is made of; it goes into snapshots. */
+export interface BookingState {
+  readonly requestId: string;
+  /** The kernel's name of this booking: a reusable id, and the generation that fences it. */
+  id: number;
+  generation: number;
+  slot: number;
+  /** Prompt tokens, tokens generated so far, and how many are expected (0 = unknown). */
+  inputTokens: number;
+  generated: number;
+  expectedOutputTokens: number;
+}
+
 /**
  * The load charged to a rank for one request, from selection until free (spec: scheduling.md §1.3–1.5).
  * A handle: fenced by the kernel's generation, so a late verb never touches another booking. Verbs of an
  * ended booking do nothing.
  */
-export class PoolBooking implements Disposable {
+export class PoolBooking implements Disposable, BookingState {
   readonly requestId: string;
-  readonly worker: WorkerRank;
-  readonly slot: number;
-  /** The kernel's name of this booking: a reusable id, and the generation that fences it. */
+  worker: WorkerRank;
+  slot: number;
   id: number;
   generation: number;
+  inputTokens: number;
+  generated: number;
+  expectedOutputTokens: number;
   live = true;
-  /** Prompt tokens, tokens generated so far, and how many are expected (0 = unknown). */
-  readonly inputTokens: number;
-  generated = 0;
-  readonly expectedOutputTokens: number;
   readonly #owner: BookingOwner;
 
-  constructor(
-    owner: BookingOwner,
-    requestId: string,
-    worker: WorkerRank,
-    slot: number,
-    id: number,
-    generation: number,
-    inputTokens: number,
-    expectedOutputTokens: number,
-  ) {
+  constructor(owner: BookingOwner, state: BookingState, worker: WorkerRank) {
     this.#owner = owner;
-    this.requestId = requestId;
+    this.requestId = state.requestId;
     this.worker = worker;
-    this.slot = slot;
-    this.id = id;
-    this.generation = generation;
-    this.inputTokens = inputTokens;
-    this.expectedOutputTokens = expectedOutputTokens;
+    this.slot = state.slot;
+    this.id = state.id;
+    this.generation = state.generation;
+    this.inputTokens = state.inputTokens;
+    this.generated = state.generated;
+    this.expectedOutputTokens = state.expectedOutputTokens;
+  }
+
+  /** Goes on as a restored booking of the same request. */
+  resume(state: BookingState, worker: WorkerRank): void {
+    this.worker = worker;
+    this.slot = state.slot;
+    this.id = state.id;
+    this.generation = state.generation;
+    this.inputTokens = state.inputTokens;
+    this.generated = state.generated;
+    this.expectedOutputTokens = state.expectedOutputTokens;
+    this.live = true;
   }
 
   /** The request was sent to the worker. */

@@ -17,7 +17,7 @@ import type {
 import { Column, type Counter } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
 import { eventRefusal, Status } from "../kernel/status.js";
-import { type BookingOwner, PoolBooking } from "./booking.js";
+import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
 import { type BuiltInPolicy, explainedTerms, policyNumber, type TwoTierParameters } from "./built-in.js";
 import {
   type ConstraintInput,
@@ -220,13 +220,16 @@ export class SelectionCore implements BookingOwner {
       };
       const booking = new PoolBooking(
         this,
-        requestId,
+        {
+          requestId,
+          id: answer[4]!,
+          generation: answer[5]!,
+          slot: rank.slot,
+          inputTokens: request.tokens.length,
+          generated: 0,
+          expectedOutputTokens: request.expectedOutputTokens ?? 0,
+        },
         worker,
-        rank.slot,
-        answer[4]!,
-        answer[5]!,
-        request.tokens.length,
-        request.expectedOutputTokens ?? 0,
       );
       this.bookings.set(requestId, booking);
       this.decisions++;
@@ -432,7 +435,16 @@ export class SelectionCore implements BookingOwner {
     if (id === 0) throw budgetError("another booking");
     const worker = { workerId: rank.workerId, dpRank: rank.dpRank };
     const generation = kernel.exports.bookingGeneration(id);
-    const booking = new PoolBooking(this, requestId, worker, rank.slot, id, generation, islTokens, 0);
+    const state = {
+      requestId,
+      id,
+      generation,
+      slot: rank.slot,
+      inputTokens: islTokens,
+      generated: 0,
+      expectedOutputTokens: 0,
+    };
+    const booking = new PoolBooking(this, state, worker);
     this.bookings.set(requestId, booking);
     return booking;
   }
@@ -539,6 +551,44 @@ export class SelectionCore implements BookingOwner {
       activeDecodeBlocks: decode[row]!,
       activeRequests: requests[row]!,
     }));
+  }
+
+  /**
+   * Takes over a kernel with restored state: `slots` maps each rank's slot to its new one. With `taken`, the
+   * live bookings become those of a snapshot (its slots mapped likewise); a handle of the same request goes on.
+   */
+  adopt(
+    kernel: Kernel,
+    slots: ReadonlyMap<number, number>,
+    taken?: { bookings: readonly BookingState[]; slots: ReadonlyMap<number, number> },
+  ): void {
+    const ranks = [...this.rows()];
+    this.kernel = kernel;
+    this.ranks.length = 0;
+    this.#slots.clear();
+    for (const rank of ranks) {
+      const slot = slots.get(rank.slot)!;
+      this.ranks[slot] = { ...rank, slot };
+      this.#slots.set(rankKey(rank.workerId, rank.dpRank), slot);
+    }
+    this.#freeSlots = [];
+    for (let slot = 0; slot < this.ranks.length; slot++) if (!this.ranks[slot]) this.#freeSlots.push(slot);
+    if (!taken) {
+      for (const booking of this.bookings.values()) booking.slot = slots.get(booking.slot)!;
+      return;
+    }
+    const before = new Map(this.bookings);
+    for (const booking of before.values()) booking.live = false;
+    this.bookings.clear();
+    for (const state of taken.bookings) {
+      const slot = taken.slots.get(state.slot);
+      const rank = slot === undefined ? undefined : this.ranks[slot];
+      if (!rank) continue;
+      const worker = { workerId: rank.workerId, dpRank: rank.dpRank };
+      const booking = before.get(state.requestId) ?? new PoolBooking(this, { ...state, slot: rank.slot }, worker);
+      booking.resume({ ...state, slot: rank.slot }, worker);
+      this.bookings.set(state.requestId, booking);
+    }
   }
 
   /** A counter of the kernel (see `Counter`). */
