@@ -27,10 +27,10 @@ async function routerServer(workerUrl: string) {
   return { ...fake, url: server.url };
 }
 
-const post = (url: string, signal?: AbortSignal) =>
+const post = (url: string, signal?: AbortSignal, requestId = "") =>
   fetch(`${url}/v1/completions`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", "x-request-id": requestId },
     body: JSON.stringify({ model: "m", prompt: "a", stream: true }),
     ...(signal ? { signal } : {}),
   });
@@ -153,21 +153,27 @@ describe("over real HTTP", () => {
       outgoing.on("close", () => clearInterval(timer));
     });
     const { url, requests, ended, live } = await routerServer(worker);
-    // A fixed spread over the life of a request, before its headers and up to its end.
+    // Points spread over the life of a request: some before the headers, most in the stream, some never.
     const clients = Array.from({ length: 100 }, async (_, i) => {
       const leave = new AbortController();
-      const timer = setTimeout(() => leave.abort(), (i * 37) % 150);
-      try {
-        await (await post(url, leave.signal)).text();
-      } catch {
-        // Left early, as it should.
+      const leaveAfter = (i * 37) % 25;
+      const answering = post(url, leave.signal, `r${i}`);
+      answering.catch(() => {});
+      if (leaveAfter === 0) {
+        await until(() => requests.some(({ requestId }) => requestId === `r${i}`));
+        leave.abort();
+        return;
       }
-      clearTimeout(timer);
+      const reader = (await answering).body!.getReader();
+      for (let read = 1; !(await reader.read()).done; read++) {
+        if (read === leaveAfter) return leave.abort();
+      }
     });
     await Promise.all(clients);
     await until(() => live.size === 0);
-    expect(ended).toHaveLength(requests.length);
-    expect(ended).toContain("abort");
+    expect(requests).toHaveLength(100);
+    expect(ended).toHaveLength(100);
+    expect(ended.filter((how) => how === "abort").length).toBeGreaterThan(20);
   });
 
   test("a taken port is a typed error", async () => {
