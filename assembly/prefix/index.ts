@@ -11,12 +11,11 @@ import { chunkBytes, chunksInit, chunkSlab } from "./chunks";
 import { findInit } from "./find";
 import { holdingInit } from "./holding";
 import { tableMask } from "./ids";
-import { LANE_BYTES, lanes, lanesInit, laneSlab, slotAt, SLOT_LIMIT } from "./lanes";
+import { LANE_BYTES, lanes, lanesInit, laneSlab, rankLimit, slotAt, SLOT_LIMIT } from "./lanes";
 import { lowerInit } from "./lower";
 import { namesBytes, namesInit } from "./names";
 import { removeInit } from "./remove";
 import { heads, RUN_BYTES, runSlab, runsInit } from "./runs";
-import { storeInit } from "./store";
 
 export { duplicateBlocks as indexDuplicates, heldInTier as indexHeld } from "./holding";
 export { indexFind, indexOut, indexOutCount } from "./find";
@@ -25,18 +24,14 @@ export { indexClearRank, indexRemove, indexUnknownRemoves } from "./remove";
 export { contentBlocks as indexContent } from "./runs";
 export { indexStore, indexStoreSequence } from "./store";
 
-let slotsInUse: u32 = 0;
-
 /**
  * Starts an empty index in an arena with extents. With `ownNames` a block's name is its sequence
  * hash and is not kept. `maxRanks` ≤ 16,384 slots exist. False when there is no room.
  */
 export function indexInit(ownNames: bool, maxRanks: u32): bool {
   if (!maxRanks || maxRanks > SLOT_LIMIT) return false;
-  slotsInUse = maxRanks;
   holdingInit();
-  storeInit(maxRanks);
-  removeInit(maxRanks);
+  removeInit();
   return (
     runsInit() && lanesInit(maxRanks) && chunksInit(ownNames) && namesInit() && findInit(maxRanks) && lowerInit(maxRanks)
   );
@@ -44,7 +39,7 @@ export function indexInit(ownNames: bool, maxRanks: u32): bool {
 
 /** Blocks that the rank of a slot holds, all tiers together. */
 export function indexBlocksOf(slot: u32): u32 {
-  return slot < slotsInUse ? load<u32>(slotAt(slot), 4) : 0;
+  return slot < rankLimit ? load<u32>(slotAt(slot), 4) : 0;
 }
 
 /** Runs of content. */

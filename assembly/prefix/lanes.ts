@@ -38,6 +38,8 @@ let directory: usize = 0;
 
 // One record for each slot: | first lane u32 | held blocks u32 |
 let slots: usize = 0;
+/** How many slots there are. */
+export let rankLimit: u32 = 0;
 /** Bytes of a bitset that reach the highest slot seen, a multiple of 16. */
 export let slotBytes: usize = 0;
 
@@ -46,6 +48,7 @@ export function lanesInit(maxRanks: u32): bool {
   slots = takeZeroed(<usize>maxRanks << 3);
   if (!laneSlab || !slots || !tableInit(lanes)) return false;
   directory = slabDirectory(laneSlab);
+  rankLimit = maxRanks;
   slotBytes = 16;
   return true;
 }

@@ -10,6 +10,7 @@ import {
   laneFree,
   laneHolder,
   laneRun,
+  rankLimit,
   slotAt,
   TIERS,
 } from "./lanes";
@@ -19,10 +20,7 @@ import { runAt, runFree, runIsHeld, runLength } from "./runs";
 /** Names that removals did not find. */
 export let indexUnknownRemoves: u64 = 0;
 
-let rankLimit: u32 = 0;
-
-export function removeInit(maxRanks: u32): void {
-  rankLimit = maxRanks;
+export function removeInit(): void {
   indexUnknownRemoves = 0;
 }
 

@@ -47,7 +47,8 @@ export function spareRoom(moreLanes: u32, moreChunks: u32): bool {
   return untouched(committed + records + sets + tables + 4 * EXTENT_STEP);
 }
 
-function withinLimits(moreLanes: u32, moreChunks: u32): bool {
+/** True when so many more lanes and chunks can still be named. */
+export function withinLimits(moreLanes: u32, moreChunks: u32): bool {
   return (
     <u64>slabLive(chunkSlab) + moreChunks < CHUNK_LIMIT &&
     <u64>slabLive(laneSlab) + moreLanes < LANE_LIMIT

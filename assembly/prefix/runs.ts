@@ -230,20 +230,18 @@ export function runCut(p: usize, length: u32): void {
   runTighten(p);
 }
 
-/** Moves the blocks from `at` on to a new run; 0, and nothing changed, when there is no room. */
-export function runDivide(p: usize, at: u32): u32 {
-  const count = runLength(p) - at;
-  const id = runNew(hashAt(p, at), count);
+/** A run of the `count` ≤ RUN_MAX hashes at `hashes`; 0 when there is no room. */
+export function runOf(hashes: usize, count: u32): u32 {
+  const id = runNew(load<u64>(hashes), count);
   if (!id) return 0;
-  const q = runAt(id);
-  if (runCapacity(q) < count) {
+  const p = runAt(id);
+  if (runCapacity(p) < count) {
     runFree(id);
     return 0;
   }
-  memory.copy(runHashes(q), runHashes(p) + (<usize>at << 3), <usize>count << 3);
-  store<u16>(q, <u16>count, 4);
+  memory.copy(runHashes(p), hashes, <usize>count << 3);
+  store<u16>(p, <u16>count, 4);
   contentBlocks += count - 1;
-  runCut(p, at);
   return id;
 }
 

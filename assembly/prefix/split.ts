@@ -32,7 +32,7 @@ import {
 } from "./lanes";
 import { nameHash, nameLocate, nameRepoint } from "./names";
 import { spareRoom } from "./reserve";
-import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, runAt, runDivide, runLength } from "./runs";
+import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, runAt, runCut, runHashes, runLength, runOf } from "./runs";
 
 /** Partial lanes that a run may have. */
 export const PARTIAL_LIMIT: u32 = 8;
@@ -76,8 +76,9 @@ function commonEnd(run: usize): u32 {
 
 function splitAt(run: u32, at: u32): void {
   const p = runAt(run);
-  const second = runDivide(p, at);
+  const second = runOf(runHashes(p) + (<usize>at << 3), runLength(p) - at);
   if (!second) return;
+  runCut(p, at);
   divideLanes(load<u32>(p, RUN_FULL), second, at);
   divideLanes(load<u32>(p, RUN_LOWER), second, at);
   divideLanes(load<u32>(p, RUN_PARTIAL), second, at);

@@ -14,6 +14,7 @@ import {
   laneHolder,
   laneNew,
   laneRun,
+  rankLimit,
   TIERS,
 } from "./lanes";
 import { nameDrop, nameFind, nameHash } from "./names";
@@ -37,13 +38,6 @@ import { splitIfCrowded } from "./split";
 
 /** A run with more lanes than this is not lengthened. */
 const LENGTHEN_LANES: u32 = 4;
-
-/** Slots that exist. */
-let rankLimit: u32 = 0;
-
-export function storeInit(maxRanks: u32): void {
-  rankLimit = maxRanks;
-}
 
 // Where the last block went: its run, the offset behind it, and the holder's lane there (0 = not looked up).
 let run: u32 = 0;

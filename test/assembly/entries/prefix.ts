@@ -3,3 +3,4 @@ export { extentsInit, extentWords } from "../../../assembly/memory/extents";
 export { chainStep } from "../../../assembly/hash/chain";
 export { indexCheck } from "../../../assembly/prefix/check";
 export * from "../../../assembly/prefix/index";
+export * from "../../../assembly/snapshot/index-part";

@@ -37,9 +37,10 @@ export interface PrefixExports {
   indexLanes(): number;
   indexBytes(): bigint;
   indexCheck(ranks: number): number;
-  indexExport(cursor: bigint, out: number, capacity: number): bigint;
-  indexExportBytes: WebAssembly.Global;
-  importIndexRecord(record: number, bytes: number): number;
+  exportIndexBegin(): void;
+  exportIndexNeeds(): number;
+  exportIndexNext(out: number, capacity: number): number;
+  importIndexRecord(at: number, bytes: number): number;
 }
 
 export const STATUS = { OK: 0, MEMORY_BUDGET: -1, ORPHAN: -2, INVALID_SEQUENCE: -3, FOREIGN_NAME: -4, BAD_RECORD: -8 };
