@@ -1,4 +1,5 @@
-import { open, rename, rm, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { WarmrouteError } from "../core/errors.js";
 
 /** The lines of a text file, one at a time. Throws `unreadable`. */
@@ -31,7 +32,26 @@ export async function writeTogether(files: Record<string, Iterable<string>>): Pr
   }
 }
 
-export function unwritable(path: string, error: unknown): WarmrouteError {
+/** Makes a directory and those above it, and checks that files can be made there. Throws `unwritable`. */
+export async function makeDirectory(path: string): Promise<void> {
+  try {
+    await makePath(path);
+    await access(path, constants.W_OK);
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+/** Not mkdir's `recursive`: that never ends where a file system answers "not found" for a new entry, as /proc does. */
+async function makePath(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) return;
+  const above = dirname(path);
+  if (above !== path) await makePath(above);
+  await mkdir(path);
+}
+
+function unwritable(path: string, error: unknown): WarmrouteError {
   return new WarmrouteError("unwritable", `cannot write ${path}: ${reasonOf(error)}`, { cause: error });
 }
 

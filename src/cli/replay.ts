@@ -1,4 +1,3 @@
-import { access, constants, mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { SingleBar } from "cli-progress";
 import type { Command } from "commander";
@@ -16,7 +15,7 @@ import {
   summaryDocument,
   vllmDefaults,
 } from "../replay/index.js";
-import { linesOf, unwritable, writeTogether } from "./files.js";
+import { linesOf, makeDirectory, writeTogether } from "./files.js";
 import { positiveOption, usageError, wholeOption } from "./options.js";
 
 interface ReplayFlags {
@@ -60,7 +59,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
   const seed = parseU64(flags.seed, "--seed", "invalid_usage");
 
   const trace = await readTrace(linesOf(path), { skipBad: flags.skipBad ?? false });
-  if (flags.out !== undefined) await prepareDirectory(flags.out);
+  if (flags.out !== undefined) await makeDirectory(flags.out);
   const prompts = new Prompts(trace, blockSize);
   const setup: ReplaySetup = { trace, prompts, workers, blocks, seed, speed };
   const reports = await replayModes(names, setup, flags.itl ?? false);
@@ -74,9 +73,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
     });
   }
   process.stdout.write(flags.json ? summary : renderTable(name, setup, reports));
-  if (flags.json && trace.skipped.length > 0) {
-    process.stderr.write(`${skippedLines(trace)}\n`);
-  }
+  if (flags.json && trace.skipped.length > 0) process.stderr.write(`${skippedLines(trace)}\n`);
 }
 
 async function replayModes(names: readonly string[], setup: ReplaySetup, withItl: boolean): Promise<Report[]> {
@@ -103,15 +100,6 @@ function* requestLines(reports: readonly Report[]): Generator<string> {
   const group = 512;
   for (const { lines } of reports) {
     for (let i = 0; i < lines.length; i += group) yield `${lines.slice(i, i + group).join("\n")}\n`;
-  }
-}
-
-async function prepareDirectory(path: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true });
-    await access(path, constants.W_OK);
-  } catch (error) {
-    throw unwritable(path, error);
   }
 }
 

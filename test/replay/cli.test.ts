@@ -62,11 +62,13 @@ test("replay writes both documents, the same bytes each time", async () => {
   const path = await makeTrace();
   const run = (out: string): Promise<string> =>
     warmroute("replay", path, "--workers", "3", "--mode", loadModes, "--seed", "9", "--out", join(directory, out));
+  await run("deep/er/a");
   await run("a");
   await run("b");
   expect(readdirSync(join(directory, "a")).sort()).toEqual(["requests.jsonl", "summary.json"]);
   expect(text("a/requests.jsonl")).toBe(text("b/requests.jsonl"));
   expect(text("a/summary.json")).toBe(text("b/summary.json"));
+  expect(text("deep/er/a/summary.json")).toBe(text("a/summary.json"));
   expect(text("a/requests.jsonl") + text("a/summary.json")).not.toContain(directory);
 
   const summary = JSON.parse(text("a/summary.json")) as Record<string, unknown>;
@@ -224,6 +226,10 @@ describe("bad input", () => {
     writeFileSync(join(directory, "out"), "a file is in the way");
     expect(await failure(...replayTo(path))).toMatchObject({ code: "unwritable" });
     expect(text("out")).toBe("a file is in the way");
+    for (const place of [join(directory, "out/below"), "/proc/warmroute/out", "/dev/null/out"]) {
+      const flags = ["--mode", "round_robin", "--out", place];
+      expect(await failure("replay", path, ...flags)).toMatchObject({ code: "unwritable" });
+    }
   });
 
   test("a write that fails leaves the old results and no temporary files", async () => {
