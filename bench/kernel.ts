@@ -13,6 +13,7 @@ export interface Exports {
   rankAdd(slot: number, workerId: bigint, dpRank: number): number;
   hashBlocks: Hash;
   localBlocks: Hash;
+  /** Replaces the local hashes by sequence hashes. */
   indexStore(
     slot: number,
     tier: number,

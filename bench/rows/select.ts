@@ -1,6 +1,6 @@
 // Scoring all ranks and choosing one: exact f64 costs over typed arrays in JavaScript, against the kernel.
 import { Random } from "../baselines/random.js";
-import { type Columns, type Prompt, Scoring } from "../baselines/scoring.js";
+import { type Columns, type Prompt, scoring } from "../baselines/scoring.js";
 import { compare, Disagreement, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
 import { Pool } from "../kernel.js";
 import { baselineRow, measure, type Row, type Run, roundsOf, type Suite } from "../rows.js";
@@ -95,17 +95,17 @@ function kernelSide(columns: Columns, prompts: readonly Prompt[], temperature: n
 
 function scriptSide(columns: Columns, prompts: readonly Prompt[], temperature: number): Side {
   const random = new Random(SEED);
-  const scoring = new Scoring(columns, weights, random);
+  const baseline = scoring(columns, weights, random);
   const pick =
     temperature === 0
-      ? (prompt: Prompt) => scoring.argmin(prompt)
-      : (prompt: Prompt) => scoring.softmax(prompt, temperature);
+      ? (prompt: Prompt) => baseline.argmin(prompt)
+      : (prompt: Prompt) => baseline.softmax(prompt, temperature);
   const pass = () => {
     let sum = 0;
     for (let i = 0; i < prompts.length; i++) sum += pick(prompts[i]!);
     return sum;
   };
-  const choose = (prompt: Prompt) => ({ row: pick(prompt), cost: scoring.cost });
+  const choose = (prompt: Prompt) => ({ row: pick(prompt), cost: baseline.cost() });
   return choosingSide("JavaScript", prompts, pass, choose, () => random.seed(SEED));
 }
 

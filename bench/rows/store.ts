@@ -15,11 +15,12 @@ const CHECKED_QUERIES = 64;
 
 /** Every store and removal as one list, its hashes laid end to end (two words a block). */
 interface Script {
+  /** For each stored block, beside its name: the kernel makes sequence hashes of them in place. */
   locals: Uint32Array;
   names: Uint32Array;
   /** Names in the order of their removal. */
   removed: Uint32Array;
-  stores: { rank: number; localsFrom: number; namesFrom: number; count: number }[];
+  stores: { rank: number; from: number; count: number }[];
   removals: { rank: number; from: number; count: number }[];
   storedBlocks: number;
   removedBlocks: number;
@@ -27,39 +28,30 @@ interface Script {
 
 /** Fills with `sessions` sessions, then removes every other one's tail from its end, on all its ranks. */
 function scriptOf(sessions: number): Script {
-  const words = 2 * workload.LONGEST_CHAIN;
+  const words = 2 * workload.LONGEST_CHAIN * 3;
   const locals = new Uint32Array(sessions * words);
-  const names = new Uint32Array(sessions * words * 3);
-  const removed = new Uint32Array(sessions * words * 3);
+  const names = new Uint32Array(sessions * words);
+  const removed = new Uint32Array(sessions * words);
   const script: Script = { locals, names, removed, stores: [], removals: [], storedBlocks: 0, removedBlocks: 0 };
-  let localsFrom = 0;
-  for (let session = 0; session < sessions; session++) {
-    const whole = workload.tailBlocks(session);
-    workload.writeLocals(locals.subarray(2 * localsFrom), session, whole);
-    for (let k = 0; k < workload.rankCount(session); k++) {
-      const rank = workload.rankOf(session, k, RANKS);
-      const tail = workload.heldTail(session, k);
-      const count = workload.SYSTEM_BLOCKS + tail;
-      const namesFrom = script.storedBlocks;
-      workload.writeNames(names.subarray(2 * namesFrom), session, tail, rank);
-      script.stores.push({ rank, localsFrom, namesFrom, count });
-      script.storedBlocks += count;
-      if (session % 2 === 1) continue;
-      for (let left = tail; left > 0; ) {
-        const batch = Math.min(left, REMOVED_AT_ONCE);
-        const from = script.removedBlocks;
-        for (let i = 0; i < batch; i++) {
-          const block = namesFrom + workload.SYSTEM_BLOCKS + left - 1 - i;
-          removed.set(names.subarray(2 * block, 2 * block + 2), 2 * (from + i));
-        }
-        script.removals.push({ rank, from, count: batch });
-        script.removedBlocks += batch;
-        left -= batch;
+  workload.eachStore(sessions, RANKS, (session, rank, tail) => {
+    const from = script.storedBlocks;
+    const count = workload.writeLocals(locals.subarray(2 * from), session, tail);
+    workload.writeNames(names.subarray(2 * from), session, tail, rank);
+    script.stores.push({ rank, from, count });
+    script.storedBlocks += count;
+    if (session % 2 === 1) return;
+    for (let left = tail; left > 0; ) {
+      const batch = Math.min(left, REMOVED_AT_ONCE);
+      for (let i = 1; i <= batch; i++) {
+        const block = from + workload.SYSTEM_BLOCKS + left - i;
+        removed.set(names.subarray(2 * block, 2 * block + 2), 2 * (script.removedBlocks + i - 1));
       }
+      script.removals.push({ rank, from: script.removedBlocks, count: batch });
+      script.removedBlocks += batch;
+      left -= batch;
     }
-    localsFrom += workload.SYSTEM_BLOCKS + whole;
-  }
-  script.locals = locals.slice(0, 2 * localsFrom);
+  });
+  script.locals = locals.slice(0, 2 * script.storedBlocks);
   script.names = names.slice(0, 2 * script.storedBlocks);
   script.removed = removed.slice(0, 2 * script.removedBlocks);
   return script;
@@ -109,8 +101,8 @@ function kernelSubject(script: Script, queries: readonly workload.Query[]): Subj
     },
     store({ stores }) {
       const { indexStore } = pool.exports;
-      for (const { rank, localsFrom, namesFrom, count } of stores) {
-        const status = indexStore(rank, 0, 0, 0n, count, at.names + 8 * namesFrom, at.locals + 8 * localsFrom);
+      for (const { rank, from, count } of stores) {
+        const status = indexStore(rank, 0, 0, 0n, count, at.names + 8 * from, at.locals + 8 * from);
         if (status < 0) throw new Error(`a store was refused: status ${status}`);
       }
     },
@@ -138,9 +130,7 @@ function trieSubject(queries: readonly workload.Query[]): Subject {
       trie = new TrieIndex(RANKS, true);
     },
     store({ stores, locals, names }) {
-      for (const { rank, localsFrom, namesFrom, count } of stores) {
-        trie.store(rank, locals.subarray(2 * localsFrom), names.subarray(2 * namesFrom), 0, count);
-      }
+      for (const { rank, from, count } of stores) trie.store(rank, locals, names, from, count);
     },
     remove({ removals, removed }) {
       for (const { rank, from, count } of removals) trie.remove(rank, removed, from, count);
@@ -164,8 +154,8 @@ function sketchSubject(queries: readonly workload.Query[]): Subject {
       trie = sketchedTrie(RANKS);
     },
     store({ stores, locals, names }) {
-      for (const { rank, localsFrom, namesFrom, count } of stores) {
-        trie.store(rank, 0, 0, names.subarray(2 * namesFrom), locals.subarray(2 * localsFrom), count);
+      for (const { rank, from, count } of stores) {
+        trie.store(rank, 0, 0, names.subarray(2 * from), locals.subarray(2 * from), count);
       }
     },
     remove({ removals, removed }) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MapIndex } from "../../bench/baselines/map.js";
 import { Random } from "../../bench/baselines/random.js";
-import { type Columns, Scoring } from "../../bench/baselines/scoring.js";
+import { type Columns, scoring } from "../../bench/baselines/scoring.js";
 import { TrieIndex } from "../../bench/baselines/trie.js";
 
 const words = (...hashes: bigint[]) => new Uint32Array(BigUint64Array.from(hashes).buffer);
@@ -48,10 +48,10 @@ describe("scoring", () => {
   const prompt = { tokens: 160, blocks: 0 };
 
   it("finds the vectors' lowest costs", () => {
-    const idle = new Scoring(columns([0, 0, 0]), settings, new Random(1n));
-    expect([idle.argmin(prompt), idle.cost]).toEqual([1, 10]);
-    const loaded = new Scoring(columns([0, 320, 0]), settings, new Random(1n));
-    expect([loaded.argmin(prompt), loaded.cost]).toEqual([2, 11]);
+    const idle = scoring(columns([0, 0, 0]), settings, new Random(1n));
+    expect([idle.argmin(prompt), idle.cost()]).toEqual([1, 10]);
+    const loaded = scoring(columns([0, 320, 0]), settings, new Random(1n));
+    expect([loaded.argmin(prompt), loaded.cost()]).toEqual([2, 11]);
   });
 
   it("draws among equal costs", () => {
@@ -61,15 +61,15 @@ describe("scoring", () => {
       device: new Float64Array(4),
       active: new Float64Array(4),
     };
-    const scoring = new Scoring(even, settings, new Random(0n));
+    const baseline = scoring(even, settings, new Random(0n));
     // test/golden/draws.json, seed 0, ties_of_4
-    expect(Array.from({ length: 8 }, () => scoring.argmin(prompt))).toEqual([2, 2, 0, 1, 2, 3, 1, 2]);
+    expect(Array.from({ length: 8 }, () => baseline.argmin(prompt))).toEqual([2, 2, 0, 1, 2, 3, 1, 2]);
   });
 
   it("samples by range-normalised softmax", () => {
-    const scoring = new Scoring(columns([0, 0, 0]), settings, new Random(5n));
+    const baseline = scoring(columns([0, 0, 0]), settings, new Random(5n));
     const counts = [0, 0, 0];
-    for (let i = 0; i < 20_000; i++) counts[scoring.softmax(prompt, 1)]!++;
+    for (let i = 0; i < 20_000; i++) counts[baseline.softmax(prompt, 1)]!++;
     const weights = [18, 10, 11].map((cost) => Math.exp(-(cost - 10) / 8));
     const total = weights.reduce((a, b) => a + b);
     for (const [i, count] of counts.entries()) expect(count / 20_000).toBeCloseTo(weights[i]! / total, 1);
