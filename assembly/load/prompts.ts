@@ -8,13 +8,14 @@
 import { EXTENT_MAX } from "../memory/extents";
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
 import { activeColumn, touchedColumn } from "./columns";
-import { holderOf, runHold, runLetGo } from "./holders";
+import { holderPlace, runHold, runLetGo } from "./holders";
 import { NO_ROW, rowOf, WEIGHT_ONE } from "./ranks";
 import {
+  holderBytes,
   holdersOf,
+  runAt,
   runBlocks,
   runEntries,
-  runHolders,
   runLength,
   runNew,
   runParent,
@@ -58,17 +59,18 @@ function extend(piece: usize, run: u32, blocks: u32): void {
   store<u32>(piece, blocksOf(piece) + blocks, 4);
 }
 
-/** How many leading hashes of a run are the first of `n` hashes at `hashes`; the first one is known to be. */
-function common(run: u32, hashes: usize, n: u32): u32 {
-  const blocks = runBlocks(run);
-  let high = min(runLength(run), n);
+/** How many leading hashes of the run at `r` are the first of `n` hashes at `hashes`; one is known to be. */
+function common(r: usize, hashes: usize, n: u32): u32 {
+  const blocks = runBlocks(r) - 8;
+  hashes -= 8;
   let low: u32 = 1;
-  if (load<u64>(blocks + (<usize>(high - 1) << 3)) == load<u64>(hashes + (<usize>(high - 1) << 3))) return high;
-  high--;
+  let high = min(runLength(r), n);
+  let middle = high;
   while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (load<u64>(blocks + (<usize>(middle - 1) << 3)) == load<u64>(hashes + (<usize>(middle - 1) << 3))) low = middle;
+    const at = <usize>middle << 3;
+    if (load<u64>(blocks + at) == load<u64>(hashes + at)) low = middle;
     else high = middle - 1;
+    middle = (low + high + 1) >> 1;
   }
   return low;
 }
@@ -88,12 +90,13 @@ function lay(piece: usize, hashes: usize, n: u32): bool {
       k += length;
       continue;
     }
-    const m = common(run, at, n - k);
-    if (m < runLength(run)) {
+    const m = common(runAt(run), at, n - k);
+    if (m < runLength(runAt(run))) {
       run = runSplit(run, m);
       if (!run) return false;
     }
-    if (runParent(run) != before) {
+    const r = runAt(run);
+    if (runParent(r) != before) {
       if (before) {
         const id = slabTake(pieces);
         if (!id) return false;
@@ -101,7 +104,7 @@ function lay(piece: usize, hashes: usize, n: u32): bool {
         piece = slabAt(directory, PIECE_BYTES, id);
         memory.fill(piece, 0, PIECE_BYTES);
       }
-      if (runParent(run)) runEntries(run, 1);
+      if (runParent(r)) runEntries(r, 1);
     }
     extend(piece, run, m);
     k += m;
@@ -120,12 +123,15 @@ export function promptTake(piece: usize, slot: u32, hashes: usize, n: u32): i64 
   let fits = lay(piece, hashes, n);
   for (let p = piece; p && fits; p = nextPiece(p)) {
     let run = lastRun(p);
-    for (let left = blocksOf(p); left; left -= runLength(run), run = runParent(run)) {
-      const weight = runHold(run, slot);
+    for (let left = blocksOf(p); left; ) {
+      const r = runAt(run);
+      const weight = runHold(r, slot);
       fits = weight >= 0;
       if (!fits) break;
       added += weight;
       held++;
+      left -= runLength(r);
+      run = runParent(r);
     }
   }
   if (fits) return added;
@@ -144,14 +150,14 @@ function promptLeave(piece: usize, slot: u32, held: u32): i64 {
   for (let p = piece; p; p = nextPiece(p)) {
     let run = lastRun(p);
     for (let left = blocksOf(p); left; ) {
+      const r = runAt(run);
       if (held) {
-        taken += runLetGo(run, slot);
+        taken += runLetGo(r, slot);
         held--;
       }
-      const parent = runParent(run);
-      left -= runLength(run);
-      if (!left && parent) runEntries(run, -1);
-      run = parent;
+      left -= runLength(r);
+      run = runParent(r);
+      if (!left && run) runEntries(r, -1);
     }
   }
   for (let p = piece; p; p = nextPiece(p)) runTidy(lastRun(p));
@@ -175,10 +181,12 @@ export function promptWeigh(piece: usize, slot: u32, from: u32, to: u32, weight:
   let base: u32 = 0;
   for (let p = piece; p; p = nextPiece(p)) {
     let run = lastRun(p);
-    for (let left = blocksOf(p); left; run = runParent(run)) {
-      const length = runLength(run);
+    for (let left = blocksOf(p); left; ) {
+      const r = runAt(run);
+      const length = runLength(r);
       left -= length;
-      const holder = holderOf(run, slot);
+      run = runParent(r);
+      const holder = holderPlace(r, slot);
       if (base + left < from || base + left + length > to || (exclusive && load<u32>(holder, 4) > 1)) continue;
       change += (weight - load<i64>(holder, 8)) * <i64>length;
       store<i64>(holder, weight, 8);
@@ -193,8 +201,8 @@ export function promptCut(piece: usize, k: u32): bool {
   let base: u32 = 0;
   for (let p = piece; p; p = nextPiece(p)) {
     let run = lastRun(p);
-    for (let left = blocksOf(p); left; run = runParent(run)) {
-      const length = runLength(run);
+    for (let left = blocksOf(p); left; run = runParent(runAt(run))) {
+      const length = runLength(runAt(run));
       left -= length;
       const start = base + left;
       if (start < k && k < start + length) return runSplit(run, k - start) != 0;
@@ -215,9 +223,11 @@ export function promptBlocks(piece: usize): u32 {
 export function promptHashes(piece: usize, out: usize): void {
   for (let p = piece; p; p = nextPiece(p)) {
     let run = lastRun(p);
-    for (let left = blocksOf(p); left; run = runParent(run)) {
-      left -= runLength(run);
-      memory.copy(out + (<usize>left << 3), runBlocks(run), <usize>runLength(run) << 3);
+    for (let left = blocksOf(p); left; ) {
+      const r = runAt(run);
+      left -= runLength(r);
+      memory.copy(out + (<usize>left << 3), runBlocks(r), <usize>runLength(r) << 3);
+      run = runParent(r);
     }
     out += <usize>blocksOf(p) << 3;
   }
@@ -232,10 +242,12 @@ export function promptWeights(piece: usize, slot: u32, out: usize): u32 {
   let base: u32 = 0;
   for (let p = piece; p; p = nextPiece(p)) {
     let run = lastRun(p);
-    for (let left = blocksOf(p); left; run = runParent(run)) {
-      const length = runLength(run);
+    for (let left = blocksOf(p); left; ) {
+      const r = runAt(run);
+      const length = runLength(r);
       left -= length;
-      const weight = load<i64>(holderOf(run, slot), 8);
+      run = runParent(r);
+      const weight = load<i64>(holderPlace(r, slot), 8);
       if (weight == WEIGHT_ONE) continue;
       if (out) {
         const at = out + (<usize>n << 4);
@@ -260,9 +272,10 @@ export function projectActive(hashes: usize, n: u32): void {
   for (let k: u32 = 0; k < n; ) {
     const run = runStarting(load<u64>(hashes + (<usize>k << 3)));
     if (!run) return;
-    const m = common(run, hashes + (<usize>k << 3), n - k);
-    const holders = holdersOf(run);
-    const end = holders + (<usize>runHolders(run) << 4);
+    const r = runAt(run);
+    const m = common(r, hashes + (<usize>k << 3), n - k);
+    const holders = holdersOf(r);
+    const end = holders + holderBytes(r);
     for (let h = holders; h < end; h += 16) {
       const slot = load<u32>(h);
       const at = active + (<usize>rowOf(slot) << 3);
@@ -273,7 +286,7 @@ export function projectActive(hashes: usize, n: u32): void {
         touched++;
       }
     }
-    if (m < runLength(run)) return;
+    if (m < runLength(r)) return;
     k += m;
   }
 }

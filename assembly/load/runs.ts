@@ -18,7 +18,6 @@ import { extentCapacity, extentGive, extentShrink, extentTake } from "../memory/
 import { slabAt, slabDirectory, slabGive, slabLive, slabNew, slabTake } from "../memory/slab";
 
 const RUN_BYTES: u32 = 64;
-export const HOLDER_BYTES: usize = 16;
 const FIRST_BUCKETS: u32 = 256;
 const INLINE_HOLDER: usize = 48;
 
@@ -47,31 +46,31 @@ export function runCount(): u32 {
 @inline export function runAt(run: u32): usize {
   return slabAt(directory, RUN_BYTES, run);
 }
+// Of a record at `r`:
 // @ts-ignore: decorator
-@inline export function runBlocks(run: u32): usize {
-  return <usize>load<u32>(runAt(run)) << 3;
+@inline export function runBlocks(r: usize): usize {
+  return <usize>load<u32>(r) << 3;
 }
 // @ts-ignore: decorator
-@inline export function runLength(run: u32): u32 {
-  return load<u32>(runAt(run), 8);
+@inline export function runLength(r: usize): u32 {
+  return load<u32>(r, 8);
 }
 // @ts-ignore: decorator
-@inline export function runParent(run: u32): u32 {
-  return load<u32>(runAt(run), 12);
+@inline export function runParent(r: usize): u32 {
+  return load<u32>(r, 12);
 }
 // @ts-ignore: decorator
-@inline export function runEntries(run: u32, by: i32): void {
-  const r = runAt(run);
+@inline export function runEntries(r: usize, by: i32): void {
   store<u32>(r, load<u32>(r, 28) + by, 28);
 }
 // @ts-ignore: decorator
-@inline export function runHolders(run: u32): u32 {
-  return load<u32>(runAt(run), 32);
-}
-// @ts-ignore: decorator
-@inline export function holdersOf(run: u32): usize {
-  const r = runAt(run);
+@inline export function holdersOf(r: usize): usize {
   return load<u32>(r, 36) ? <usize>load<u32>(r, 40) << 3 : r + INLINE_HOLDER;
+}
+/** Bytes of all holders. */
+// @ts-ignore: decorator
+@inline export function holderBytes(r: usize): usize {
+  return <usize>load<u32>(r, 32) << 4;
 }
 
 // ---- the table of first hashes
@@ -84,20 +83,24 @@ export function runCount(): u32 {
 /** The run that starts with this hash; 0 when none does. */
 export function runStarting(hash: u64): u32 {
   let run = load<u32>(bucketOf(hash));
-  while (run && load<u64>(runBlocks(run)) != hash) run = load<u32>(runAt(run), 16);
+  while (run) {
+    const r = runAt(run);
+    if (load<u64>(runBlocks(r)) == hash) break;
+    run = load<u32>(r, 16);
+  }
   return run;
 }
 
-function enter(run: u32): void {
-  const b = bucketOf(load<u64>(runBlocks(run)));
-  store<u32>(runAt(run), load<u32>(b), 16);
+function enter(run: u32, r: usize): void {
+  const b = bucketOf(load<u64>(runBlocks(r)));
+  store<u32>(r, load<u32>(b), 16);
   store<u32>(b, run);
 }
 
-function leave(run: u32): void {
-  let link = bucketOf(load<u64>(runBlocks(run)));
-  while (load<u32>(link) != run) link = runAt(load<u32>(link)) + 16;
-  store<u32>(link, load<u32>(runAt(run), 16));
+function leave(run: u32, r: usize): void {
+  let link = bucketOf(load<u64>(runBlocks(r)));
+  for (let there = load<u32>(link); there != run; there = load<u32>(link)) link = runAt(there) + 16;
+  store<u32>(link, load<u32>(r, 16));
 }
 
 /** Doubles the table when there are more runs than buckets; without room chains get longer. */
@@ -112,8 +115,9 @@ function widen(): void {
   for (let b: u32 = 0; b < n; b++) {
     let run = load<u32>(old + (<usize>b << 2));
     while (run) {
-      const next = load<u32>(runAt(run), 16);
-      enter(run);
+      const r = runAt(run);
+      const next = load<u32>(r, 16);
+      enter(run, r);
       run = next;
     }
   }
@@ -146,7 +150,7 @@ export function runNew(parent: u32, hashes: usize, length: u32): u32 {
   store<u32>(r, parent, 12);
   memory.copy(<usize>start << 3, hashes, <usize>length << 3);
   adopt(parent, run, 1);
-  enter(run);
+  enter(run, r);
   widen();
   return run;
 }
@@ -156,8 +160,9 @@ export function runNew(parent: u32, hashes: usize, length: u32): u32 {
  * children stay right; answers the new run of the beginning, 0 when there is no room.
  */
 export function runSplit(run: u32, k: u32): u32 {
-  const holders = runHolders(run);
-  const length = runLength(run);
+  const r = runAt(run);
+  const holders = load<u32>(r, 32);
+  const length = runLength(r);
   let copies: u32 = 0;
   let copyCapacity: u32 = 0;
   if (holders > 1) {
@@ -173,53 +178,36 @@ export function runSplit(run: u32, k: u32): u32 {
     if (copies) extentGive(copies, copyCapacity);
     return 0;
   }
-  leave(run);
-  const r = runAt(run);
   const h = runAt(head);
+  const parent = runParent(r);
+  leave(run, r);
   memory.copy(h, r, RUN_BYTES);
-  memory.copy(<usize>tail << 3, runBlocks(run) + (<usize>k << 3), <usize>(length - k) << 3);
+  memory.copy(<usize>tail << 3, runBlocks(r) + (<usize>k << 3), <usize>(length - k) << 3);
   store<u32>(h, extentShrink(load<u32>(r), load<u32>(r, 4), k), 4);
   store<u32>(h, k, 8);
   store<u32>(h, 1, 20);
   store<u32>(h, run, 24);
-  if (copies) {
-    memory.copy(<usize>copies << 3, holdersOf(run), <usize>holders << 4);
-    store<u32>(h, copyCapacity, 36);
-    store<u32>(h, copies, 40);
-  } else if (load<u32>(r, 36)) {
-    memory.copy(h + INLINE_HOLDER, holdersOf(run), HOLDER_BYTES);
-    store<u32>(h, 0, 36);
-  }
+  store<u32>(h, copyCapacity, 36);
+  store<u32>(h, copies, 40);
+  memory.copy(holdersOf(h), holdersOf(r), <usize>holders << 4);
   store<u32>(r, tail);
   store<u32>(r, tailCapacity, 4);
   store<u32>(r, length - k, 8);
-  adopt(load<u32>(r, 12), run, -1);
-  adopt(load<u32>(r, 12), head, 1);
   store<u32>(r, head, 12);
   store<u32>(r, 0, 28);
-  enter(head);
-  enter(run);
+  adopt(parent, run, -1);
+  adopt(parent, head, 1);
+  enter(head, h);
+  enter(run, r);
   widen();
   return head;
 }
 
 /** Gives the record of a run back, and its holders; length 0 tells runTidy() that it is gone. */
-function forget(run: u32): void {
-  const r = runAt(run);
+function forget(run: u32, r: usize): void {
   if (load<u32>(r, 36)) extentGive(load<u32>(r, 40), load<u32>(r, 36));
   store<u32>(r, 0, 8);
   slabGive(runs, run);
-}
-
-/** Gives back a run without holders and children; answers its parent. */
-function dropRun(run: u32): u32 {
-  const r = runAt(run);
-  const parent = load<u32>(r, 12);
-  leave(run);
-  adopt(parent, run, -1);
-  extentGive(load<u32>(r), load<u32>(r, 4));
-  forget(run);
-  return parent;
 }
 
 /**
@@ -227,45 +215,55 @@ function dropRun(run: u32): u32 {
  * first that stays with its only child and with its parent where nothing tells them apart.
  */
 export function runTidy(run: u32): void {
-  if (!run || !runLength(run)) return;
-  while (run && !runHolders(run) && !load<u32>(runAt(run), 20)) run = dropRun(run);
+  if (!run || !runLength(runAt(run))) return;
+  while (run) {
+    const r = runAt(run);
+    if (load<u32>(r, 32) || load<u32>(r, 20)) break;
+    const parent = runParent(r);
+    leave(run, r);
+    adopt(parent, run, -1);
+    extentGive(load<u32>(r), load<u32>(r, 4));
+    forget(run, r);
+    run = parent;
+  }
   if (!run) return;
-  const child = load<u32>(runAt(run), 20) == 1 ? load<u32>(runAt(run), 24) : 0;
-  if (child && joined(run, child)) run = child;
-  const parent = runParent(run);
-  if (parent && load<u32>(runAt(parent), 20) == 1) joined(parent, run);
+  const child = joined(run);
+  joined(runParent(runAt(child ? child : run)));
 }
 
-/** Joins a run and its only child under the child's id, if the same requests cover both alike. */
-function joined(run: u32, child: u32): bool {
+/**
+ * Joins a run and its only child under the child's id, if the same requests cover both alike;
+ * answers the child, 0 when they stay as they are.
+ */
+function joined(run: u32): u32 {
+  if (!run) return 0;
   const r = runAt(run);
+  if (load<u32>(r, 20) != 1) return 0;
+  const child = load<u32>(r, 24);
   const c = runAt(child);
-  const holders = runHolders(run);
-  if (load<u32>(c, 28) || holders != runHolders(child)) return false;
-  const a = holdersOf(run);
-  const b = holdersOf(child);
-  for (let p: usize = 0; p < <usize>holders << 4; p += 8) if (load<u64>(a + p) != load<u64>(b + p)) return false;
-  const front = load<u32>(r, 8);
-  const back = load<u32>(c, 8);
-  let start = load<u32>(r);
+  if (load<u32>(c, 28) || load<u32>(r, 32) != load<u32>(c, 32)) return 0;
+  const a = holdersOf(r);
+  const b = holdersOf(c);
+  for (let p: usize = 0, n = holderBytes(r); p < n; p += 8) if (load<u64>(a + p) != load<u64>(b + p)) return 0;
+  const front = runLength(r);
+  const back = runLength(c);
+  const from = load<u32>(r);
+  let start = from;
   let capacity = load<u32>(r, 4);
   if (capacity < front + back) {
-    const from = start;
-    const fromCapacity = capacity;
     start = extentTake(front + back);
-    if (!start) return false;
+    if (!start) return 0;
     capacity = extentCapacity;
-    leave(run);
-    leave(child);
-    memory.copy(<usize>start << 3, <usize>from << 3, <usize>front << 3);
-    extentGive(from, fromCapacity);
-  } else {
-    leave(run);
-    leave(child);
   }
-  memory.copy((<usize>start + front) << 3, <usize>load<u32>(c) << 3, <usize>back << 3);
+  leave(run, r);
+  leave(child, c);
+  if (start != from) {
+    memory.copy(<usize>start << 3, <usize>from << 3, <usize>front << 3);
+    extentGive(from, load<u32>(r, 4));
+  }
+  memory.copy((<usize>start + front) << 3, runBlocks(c), <usize>back << 3);
   extentGive(load<u32>(c), load<u32>(c, 4));
-  const parent = load<u32>(r, 12);
+  const parent = runParent(r);
   store<u32>(c, start);
   store<u32>(c, capacity, 4);
   store<u32>(c, front + back, 8);
@@ -273,7 +271,7 @@ function joined(run: u32, child: u32): bool {
   store<u32>(c, load<u32>(r, 28), 28);
   adopt(parent, run, -1);
   adopt(parent, child, 1);
-  forget(run);
-  enter(child);
-  return true;
+  forget(run, r);
+  enter(child, c);
+  return child;
 }

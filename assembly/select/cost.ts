@@ -69,7 +69,7 @@ function setUp(params: usize, promptTokens: f64, blockSize: f64, requestBlocks: 
   credit = load<f64>(params);
   plainDecode = !tracks && (flags & FLAG_DECODE) != 0 && credit > 0;
   decay = tracks && requestBlocks > 0 ? load<f64>(params, 8) : 0;
-  prefillScale = load<f64>(params, 16);
+  prefillScale = tracks ? load<f64>(params, 16) : 0;
   requestWeight = load<f64>(params, 24);
   hostWeight = lower ? load<f64>(params, 32) : 0;
   diskWeight = lower ? load<f64>(params, 40) : 0;
@@ -94,13 +94,12 @@ export function scoreRows(
 ): void {
   setUp(params, promptTokens, blockSize, requestBlocks, sequenceBlocks, flags);
   const gates = eligibleColumn((flags & FLAG_MASK) != 0);
-  if (!tracks) scoreUntracked(gates);
-  else if (decay > 0 || flags & (FLAG_LOWER | FLAG_SHARED) || max(prefillScale, requestWeight) > SAFE) {
+  const plain = tracks && !(decay > 0 || requestWeight > 0 || prefillScale > SAFE || flags & (FLAG_LOWER | FLAG_SHARED));
+  if (plain && popcnt(<u64>blockSize) == 1) scoreDevice(gates);
+  else {
     lowestPrefill = decay > 0 ? leastPrefill(gates) : 0;
-    scoreTiers(gates);
-  } else if (popcnt(<u64>blockSize) > 1) scoreDevice(gates, true, false);
-  else if (requestWeight > 0) scoreDevice(gates, true, true);
-  else scoreDevice(gates, false, true);
+    scoreAll(gates);
+  }
   if (taints) multiplyTaints();
 }
 
@@ -114,111 +113,82 @@ function leastPrefill(gates: usize): f64 {
   return min(f64x2.extract_lane(least, 0), f64x2.extract_lane(least, 1));
 }
 
+/** max(0, raw / B − credit) of two rows whose C is whole as it stands; `inverse` is 1 / B, exactly. */
 // @ts-ignore: decorator
-@inline function capped(cost: v128, gate: v128): v128 {
-  return f64x2.add(f64x2.pmin(cost, f64x2.splat(CAP)), gate);
-}
-
-/** max(0, raw / B − credit) of two rows; with device overlap alone C is whole as it stands. */
-// @ts-ignore: decorator
-@inline function deviceBlocks(A: v128, overlap: v128, N: v128, B: v128, inverse: v128, full: v128, byPower: bool): v128 {
+@inline function deviceBlocks(A: v128, device: v128, N: v128, B: v128, inverse: v128, full: v128): v128 {
   const zero = f64x2.splat(0);
-  const cached = f64x2.mul(overlap, B);
+  const cached = f64x2.mul(device, B);
   const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(N, cached))), cached);
-  const blocks = byPower ? f64x2.mul(raw, inverse) : f64x2.div(raw, B);
-  return f64x2.pmax(zero, f64x2.sub(blocks, f64x2.mul(full, overlap)));
+  return f64x2.pmax(zero, f64x2.sub(f64x2.mul(raw, inverse), f64x2.mul(full, device)));
 }
 
 /**
- * Rows with device overlap alone, four at a time. `byPower`: B is a power of two, so that multiplying by
- * 1 / B is exact too.
+ * The usual case, four rows at a time: prefill is tracked, no credit but for device overlap, no weight on
+ * requests, and B a power of two, so that multiplying by 1 / B is exact.
  */
-// @ts-ignore: decorator
-@inline function scoreDevice(gates: usize, weighsRequests: bool, byPower: bool): void {
+function scoreDevice(gates: usize): void {
   const prefill = prefillColumn();
   const decode = decodeColumn();
   const device = deviceColumn();
   const active = activeColumn();
-  const requests = requestsColumn();
   const out = costColumn();
   const end = <usize>paddedRows() << 3;
   const B = f64x2.splat(size);
   const N = f64x2.splat(tokens);
   const S = f64x2.splat(sequences);
   const scale = f64x2.splat(prefillScale);
-  const weight = f64x2.splat(requestWeight);
   const full = f64x2.splat(credit);
   const inverse = f64x2.splat(1 / size);
   for (let i: usize = 0; i < end; i += 32) {
-    let a = deviceBlocks(v128.load(prefill + i), v128.load(device + i), N, B, inverse, full, byPower);
-    let b = deviceBlocks(v128.load(prefill + i, 16), v128.load(device + i, 16), N, B, inverse, full, byPower);
+    const a = deviceBlocks(v128.load(prefill + i), v128.load(device + i), N, B, inverse, full);
+    const b = deviceBlocks(v128.load(prefill + i, 16), v128.load(device + i, 16), N, B, inverse, full);
     const c = f64x2.add(v128.load(decode + i), f64x2.sub(S, v128.load(active + i)));
     const d = f64x2.add(v128.load(decode + i, 16), f64x2.sub(S, v128.load(active + i, 16)));
-    a = f64x2.add(f64x2.mul(scale, a), c);
-    b = f64x2.add(f64x2.mul(scale, b), d);
-    if (weighsRequests) {
-      a = f64x2.add(a, f64x2.mul(weight, v128.load(requests + i)));
-      b = f64x2.add(b, f64x2.mul(weight, v128.load(requests + i, 16)));
-    }
-    v128.store(out + i, f64x2.add(a, v128.load(gates + i)));
-    v128.store(out + i, f64x2.add(b, v128.load(gates + i, 16)), 16);
+    v128.store(out + i, f64x2.add(f64x2.add(f64x2.mul(scale, a), c), v128.load(gates + i)));
+    v128.store(out + i, f64x2.add(f64x2.add(f64x2.mul(scale, b), d), v128.load(gates + i, 16)), 16);
   }
 }
 
-/** Credit of two rows; `device` has its weight already. */
-// @ts-ignore: decorator
-@inline function creditPair(device: v128, host: v128, disk: v128, i: usize): v128 {
-  const lower = f64x2.add(
-    f64x2.add(device, f64x2.mul(f64x2.splat(hostWeight), host)),
-    f64x2.mul(f64x2.splat(diskWeight), disk),
-  );
-  return f64x2.add(lower, f64x2.mul(f64x2.splat(sharedWeight), v128.load(sharedColumn() + i)));
-}
-
-function scoreTiers(gates: usize): void {
+/** Every case: what does not apply has weight 0. */
+function scoreAll(gates: usize): void {
   const prefill = prefillColumn();
+  const decode = decodeColumn();
+  const requests = requestsColumn();
+  const devices = deviceColumn();
+  const hosts = hostColumn();
+  const disks = diskColumn();
+  const shared = sharedColumn();
+  const active = activeColumn();
+  const out = costColumn();
   const end = <usize>paddedRows() << 3;
   const zero = f64x2.splat(0);
   const one = f64x2.splat(1);
   const B = f64x2.splat(size);
+  const h = f64x2.splat(hostWeight);
+  const k = f64x2.splat(diskWeight);
   const least = f64x2.splat(lowestPrefill);
   const R = f64x2.splat(decay > 0 ? promptBlocks : 1);
   for (let i: usize = 0; i < end; i += 16) {
     const A = v128.load(prefill + i);
-    const device = v128.load(deviceColumn() + i);
-    const host = v128.load(hostColumn() + i);
-    const disk = v128.load(diskColumn() + i);
-    const effective = f64x2.add(
-      f64x2.add(device, f64x2.mul(host, f64x2.splat(hostWeight))),
-      f64x2.mul(disk, f64x2.splat(diskWeight)),
-    );
-    const exact = f64x2.mul(effective, B);
+    const device = v128.load(devices + i);
+    const host = f64x2.mul(h, v128.load(hosts + i));
+    const disk = f64x2.mul(k, v128.load(disks + i));
+    const exact = f64x2.mul(f64x2.add(f64x2.add(device, host), disk), B);
     const whole = f64x2.floor(exact);
     const half = f64x2.ge(f64x2.sub(exact, whole), f64x2.splat(0.5));
     const cached = f64x2.add(whole, v128.and(half, one));
     const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(f64x2.splat(tokens), cached))), cached);
     const backlog = f64x2.div(f64x2.pmax(zero, f64x2.sub(A, least)), B);
     const falls = f64x2.div(one, f64x2.add(one, f64x2.div(f64x2.mul(f64x2.splat(decay), backlog), R)));
-    const credits = creditPair(f64x2.mul(f64x2.mul(f64x2.splat(credit), falls), device), host, disk, i);
+    const full = f64x2.mul(f64x2.mul(f64x2.splat(credit), falls), device);
+    const beyond = f64x2.mul(f64x2.splat(sharedWeight), v128.load(shared + i));
+    const credits = f64x2.add(f64x2.add(f64x2.add(full, host), disk), beyond);
     const blocks = f64x2.pmax(zero, f64x2.sub(f64x2.div(raw, B), credits));
-    const D = f64x2.add(v128.load(decodeColumn() + i), f64x2.sub(f64x2.splat(sequences), v128.load(activeColumn() + i)));
-    const load = f64x2.mul(f64x2.splat(requestWeight), v128.load(requestsColumn() + i));
-    const cost = f64x2.add(f64x2.add(f64x2.mul(f64x2.splat(prefillScale), blocks), D), load);
-    v128.store(costColumn() + i, capped(cost, v128.load(gates + i)));
-  }
-}
-
-function scoreUntracked(gates: usize): void {
-  const end = <usize>paddedRows() << 3;
-  for (let i: usize = 0; i < end; i += 16) {
-    let D = f64x2.add(v128.load(decodeColumn() + i), f64x2.sub(f64x2.splat(sequences), v128.load(activeColumn() + i)));
-    if (plainDecode) {
-      const device = f64x2.mul(f64x2.splat(credit), v128.load(deviceColumn() + i));
-      const credits = creditPair(device, v128.load(hostColumn() + i), v128.load(diskColumn() + i), i);
-      D = f64x2.pmax(f64x2.splat(0), f64x2.sub(D, credits));
-    }
-    const load = f64x2.mul(f64x2.splat(requestWeight), v128.load(requestsColumn() + i));
-    v128.store(costColumn() + i, capped(f64x2.add(D, load), v128.load(gates + i)));
+    let D = f64x2.add(v128.load(decode + i), f64x2.sub(f64x2.splat(sequences), v128.load(active + i)));
+    if (plainDecode) D = f64x2.pmax(zero, f64x2.sub(D, credits));
+    const work = f64x2.add(f64x2.mul(f64x2.splat(prefillScale), blocks), D);
+    const cost = f64x2.add(work, f64x2.mul(f64x2.splat(requestWeight), v128.load(requests + i)));
+    v128.store(out + i, f64x2.add(f64x2.pmin(cost, f64x2.splat(CAP)), v128.load(gates + i)));
   }
 }
 

@@ -9,16 +9,11 @@ export function eligibleColumn(masked: bool): usize {
   const gates = gateColumn();
   if (!masked) return gates;
   const out = costColumn();
-  const end = <usize>paddedRows() << 3;
-  let mask = maskColumn();
-  const never = f64x2.splat(Infinity);
-  for (let i: usize = 0; i < end; i += 32, mask += 4) {
-    const wide = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load_zero<u32>(mask)));
-    const zero = i64x2.splat(0);
-    const first = i64x2.ne(i64x2.extend_low_i32x4_u(wide), zero);
-    const second = i64x2.ne(i64x2.extend_high_i32x4_u(wide), zero);
-    v128.store(out + i, v128.bitselect(never, v128.load(gates + i), first));
-    v128.store(out + i, v128.bitselect(never, v128.load(gates + i, 16), second), 16);
+  const rows = <usize>paddedRows();
+  const mask = maskColumn();
+  memory.copy(out, gates, rows << 3);
+  for (let row: usize = 0; row < rows; row++) {
+    if (load<u8>(mask + row)) store<f64>(out + (row << 3), Infinity);
   }
   return out;
 }
