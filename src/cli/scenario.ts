@@ -136,7 +136,6 @@ function corePool(scenario: Scenario): SelectionCore {
     }),
     config: parseConfig(scenario.config, "snake_case"),
     role: scenario.role,
-    exactTokens: true,
     ...(policy === undefined ? {} : { policy: policy.type }),
     ...(twoTier === undefined
       ? {}

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Command } from "commander";
 import { parseU64 } from "../core/ids.js";
 import { generateTrace } from "../replay/index.js";
@@ -37,7 +38,9 @@ async function trace(flags: TraceFlags): Promise<void> {
     generateTrace({ seed: parseU64(flags.seed, "--seed", "invalid_usage"), requests, sessions, systemPrompts }),
   );
   if (flags.out !== undefined) return writeTogether({ [flags.out]: lines });
-  for (const line of lines) process.stdout.write(line);
+  for (const line of lines) {
+    if (!process.stdout.write(line)) await once(process.stdout, "drain");
+  }
 }
 
 function* withNewlines(lines: Iterable<string>): Generator<string> {

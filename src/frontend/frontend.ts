@@ -121,7 +121,7 @@ export class HttpFrontend {
     const headers = new Headers(request.headers);
     headers.set("x-request-id", requestId);
     const answer = await selection.track(
-      this.#dispatcher.send(targetOf(selection, router), {
+      this.#dispatcher.send(targetOf(selection), {
         path: pathname + search,
         method: "POST",
         headers,
@@ -154,10 +154,8 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\x21-\x7e]{1,128}$/.test(given) ? given : crypto.randomUUID();
 }
 
-function targetOf(selection: Selection, router: Router): DispatchTarget {
-  const { workerId, dpRank } = selection.worker;
-  const record = router.workers().find((worker) => worker.workerId === workerId);
-  return { workerId, dpRank, url: selection.url, engine: record?.engine ?? "auto", dpSize: record?.dpSize ?? 1 };
+function targetOf({ worker, record }: Selection): DispatchTarget {
+  return { ...worker, url: record.url, engine: record.engine, dpSize: record.dpSize };
 }
 
 /** Overlap counted in other tokens than the engine's is an estimate, whatever the index rests on. */

@@ -32,8 +32,6 @@ export interface RouterOptions {
   /** Ranks a pool may have; 16384 unless given, which is also the most. */
   maxRanks?: number;
   clock?: Clock;
-  /** What makes tokens of the frontend's prompts; `bytes` is not the engine's, so overlaps are `approximate`. */
-  tokenizer?: "bytes";
 }
 
 export interface RoutingConstraints {
@@ -85,6 +83,8 @@ export interface Booking extends Disposable {
 export interface Selection {
   readonly requestId: string;
   readonly worker: WorkerRank;
+  /** The worker as it was added: its url, engine, ranks and labels. */
+  readonly record: WorkerRecord;
   readonly url?: string;
   readonly overlap: Overlap;
   /** Prompt tokens that the rank's tiers save, weighted by tier. */

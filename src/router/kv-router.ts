@@ -34,6 +34,7 @@ const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
 class RouterSelection implements Selection {
   readonly requestId: string;
   readonly worker: WorkerRank;
+  readonly record: WorkerRecord;
   declare readonly url?: string;
   readonly overlap: Selection["overlap"];
   readonly cachedTokens: number;
@@ -50,6 +51,7 @@ class RouterSelection implements Selection {
   constructor(from: PoolSelection, policy: string) {
     this.requestId = from.requestId;
     this.worker = from.worker;
+    this.record = from.record;
     if (from.record.url !== undefined) this.url = from.record.url;
     this.overlap = from.overlap;
     this.cachedTokens = from.cachedTokens;
@@ -72,6 +74,8 @@ export class KvRouter implements Router {
   readonly model: string;
   readonly blockSize: number;
   readonly config: KvRouterConfig;
+  /** Blocks are named by their sequence hashes. */
+  readonly ownNames: boolean;
   readonly clock: Clock;
   readonly #options: RouterOptions;
   readonly #seed: bigint;
@@ -86,6 +90,7 @@ export class KvRouter implements Router {
     this.blockSize = blockSize;
     this.config = parseConfig(options.config);
     this.clock = options.clock ?? systemClock;
+    this.ownNames = options.blockNames === "sequence";
     this.#options = options;
     this.#seed =
       options.seed === undefined
@@ -104,7 +109,6 @@ export class KvRouter implements Router {
         kernel: this.#kernel(name),
         config: this.config,
         role,
-        exactTokens: this.#options.tokenizer !== "bytes",
       });
       this.#pools.set(name, core);
     }
@@ -116,7 +120,7 @@ export class KvRouter implements Router {
       blockSize: this.blockSize,
       maxRanks: this.#options.maxRanks ?? 16384,
       budgetBytes: this.#options.memoryBudgetBytes ?? GIB,
-      ownNames: this.#options.blockNames === "sequence",
+      ownNames: this.ownNames,
       seed: poolSeed(this.#seed, `${this.model}/${pool}`),
     });
   }
@@ -329,8 +333,8 @@ export class KvRouter implements Router {
   }
 
   #state() {
-    const { model, blockSize } = this;
-    return { model, blockSize, ownNames: this.#options.blockNames === "sequence", pools: this.#pools };
+    const { model, blockSize, ownNames } = this;
+    return { model, blockSize, ownNames, pools: this.#pools };
   }
 
   async close(_options: { graceMs?: number } = {}): Promise<void> {

@@ -35,8 +35,6 @@ export interface SelectionCoreOptions {
   kernel: Kernel;
   config: KvRouterConfig;
   role: WorkerRole;
-  /** Whether the tokens of this pool's requests are the engine's own; decides the evidence. */
-  exactTokens: boolean;
   policy?: BuiltInPolicy;
   twoTier?: TwoTierParameters;
 }
@@ -113,7 +111,6 @@ export class SelectionCore implements BookingOwner {
   refused = 0;
   #slots = new Map<string, number>();
   #freeSlots: number[] = [];
-  #exactTokens: boolean;
   #nextRequest = 1;
 
   constructor(options: SelectionCoreOptions) {
@@ -123,7 +120,6 @@ export class SelectionCore implements BookingOwner {
     this.role = options.role;
     this.policy = options.policy ?? "dynamo-default-cost-fn";
     this.twoTier = options.twoTier ?? { cacheThreshold: 0.5, balanceAbsThreshold: 32, balanceRelThreshold: 1.1 };
-    this.#exactTokens = options.exactTokens;
   }
 
   get tracksOutputBlocks(): boolean {
@@ -360,7 +356,7 @@ export class SelectionCore implements BookingOwner {
 
   #evidence(overlap: Overlap): Evidence {
     if (overlap.deviceBlocks + overlap.hostBlocks + overlap.diskBlocks + overlap.sharedBlocks === 0) return "none";
-    return this.#exactTokens && this.config.useKvEvents ? "events" : "approximate";
+    return this.config.useKvEvents ? "events" : "approximate";
   }
 
   #reason(request: PoolRequest, config: KvRouterConfig, answer: Uint32Array): Reason {

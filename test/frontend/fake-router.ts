@@ -1,4 +1,5 @@
 import type { WorkerInput } from "../../src/core/types.js";
+import { parseWorker } from "../../src/core/worker.js";
 import { trackResponse } from "../../src/dispatch/index.js";
 import type { Router, Selection, SelectRequest } from "../../src/router/contract.js";
 
@@ -24,7 +25,7 @@ export function fakeRouter(workers: readonly WorkerInput[], options: { model?: s
     return {
       requestId: id,
       worker: { workerId: String(workers[0]!.workerId), dpRank: 1 },
-      url: workers[0]!.url,
+      record: parseWorker(workers[0]),
       overlap: { deviceBlocks: 3, hostBlocks: 0, diskBlocks: 0, sharedBlocks: 0 },
       evidence: options.evidence ?? "events",
       booking,

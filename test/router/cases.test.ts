@@ -71,7 +71,7 @@ describe("what counts as a prefix", () => {
   });
 
   it("C04: one unit everywhere, exact also for text beyond ASCII", async () => {
-    const r = await createRouter({ blockSize: 1, seed: 1, workers: [{ workerId: "1" }], tokenizer: "bytes" });
+    const r = await createRouter({ blockSize: 1, seed: 1, workers: [{ workerId: "1" }] });
     const bytes = (text: string) => Uint32Array.from(new TextEncoder().encode(text));
     const stored = bytes("héllo wörld🙂x");
     const asked = bytes("héllo wörld🙃x");
@@ -105,7 +105,6 @@ describe("load accounting", () => {
         kernel,
         config: parseConfig({}),
         role: "aggregated",
-        exactTokens: true,
         policy,
       });
       for (const workerId of ["1", "2"]) core.addRank(parseWorker({ workerId }), 0);

@@ -1,0 +1,144 @@
+import { describe, expect, it } from "vitest";
+import "../../src/kernel/inlined.js";
+import { checksum, hashTokens } from "../../src/kernel/hash.js";
+import type { RouterOptions } from "../../src/router/contract.js";
+import { createRouter } from "../../src/router/create-router.js";
+import type { KvRouter } from "../../src/router/kv-router.js";
+import { randomOperations, randomSource } from "./random-operations.js";
+
+const SIZE = 4;
+const workers = [{ workerId: "1", dpSize: 2 }, { workerId: "2" }, { workerId: "18446744073709551615" }];
+const open = (options: RouterOptions = {}) =>
+  createRouter({
+    model: "m",
+    blockSize: SIZE,
+    seed: 7,
+    workers,
+    maxRanks: 8,
+    memoryBudgetBytes: 2 ** 22,
+    config: { routerTrackOutputBlocks: true },
+    ...options,
+  });
+const coded = (code: string) => expect.objectContaining({ code });
+
+/** Both routers decide, load and match alike over `n` random operations. */
+async function expectAlike(a: KvRouter, b: KvRouter, seed: number, n: number): Promise<void> {
+  const left = randomOperations(a, randomSource(seed));
+  const right = randomOperations(b, randomSource(seed));
+  for (let i = 0; i < n; i++) expect(await left(), `operation ${i}`).toEqual(await right());
+  expect(b.loads()).toEqual(a.loads());
+}
+
+describe.each(["engine", "sequence"] as const)("round trip, blocks named by the %s", (blockNames) => {
+  it("a restored router goes on identically, from 30 random points", async () => {
+    for (let seed = 1; seed <= 30; seed++) {
+      const router = await open({ blockNames });
+      const step = randomOperations(router, randomSource(seed));
+      for (let i = 0; i < seed * 11; i++) await step();
+      const bytes = router.snapshot();
+      const again = await open({ blockNames, seed: 99 });
+      again.restore(bytes);
+      expect(again.loads()).toEqual(router.loads());
+      expect(again.stats().index.blocks).toBe(router.stats().index.blocks);
+      for (const id of ["r0", "r1", "r2"]) expect(again.booking(id)?.worker).toEqual(router.booking(id)?.worker);
+      await expectAlike(router, again, 1000 + seed, 60);
+    }
+  });
+});
+
+describe("restore", () => {
+  const tokens = Uint32Array.from({ length: 40 }, (_, i) => i);
+  const { blockHashes, sequenceHashes } = hashTokens(tokens, SIZE);
+  const at = { workerId: "2", dpRank: 0 };
+
+  async function busy(): Promise<KvRouter> {
+    const router = await open();
+    router.storeBlocks(at, "device", null, sequenceHashes, blockHashes);
+    await router.select({ requestId: "a", tokens });
+    return router;
+  }
+
+  it("takes the parts that are asked for and leaves the rest", async () => {
+    const from = await busy();
+    const bytes = from.snapshot();
+    const cold = await open();
+    const own = await cold.select({ requestId: "own", tokens: [9, 9, 9, 9] });
+    cold.restore(bytes, { parts: ["index"] });
+    expect(cold.overlap({ tokens })).toEqual(from.overlap({ tokens }));
+    expect(cold.booking("a")).toBeUndefined();
+    expect(cold.loads().reduce((n, row) => n + row.activeRequests, 0)).toBe(1);
+    own.booking.free();
+    expect(cold.loads().every((row) => row.activeRequests === 0 && row.activeDecodeBlocks === 0)).toBe(true);
+
+    const loaded = await open();
+    loaded.restore(bytes, { parts: ["load"] });
+    expect(loaded.overlap({ tokens })).toEqual([]);
+    expect(loaded.loads()).toEqual(from.loads());
+    loaded.booking("a")!.free();
+    expect(loaded.loads().every((row) => row.activeRequests === 0 && row.activeDecodeBlocks === 0)).toBe(true);
+  });
+
+  it("refuses a part that the snapshot does not have", async () => {
+    const bytes = (await busy()).snapshot({ include: ["load"] });
+    const router = await open();
+    expect(() => router.restore(bytes)).toThrowError(coded("snapshot_mismatch"));
+    expect(() => router.restore(bytes, { parts: ["load"] })).not.toThrow();
+  });
+
+  it("matches ranks by worker id and rank, whatever their slots, and drops strangers", async () => {
+    const bytes = (await busy()).snapshot();
+    const other = await open({ workers: [{ workerId: "77" }, { workerId: "2" }] });
+    other.restore(bytes);
+    expect(other.overlap({ tokens })).toMatchObject([{ workerId: "2", deviceBlocks: 10 }]);
+    expect(other.booking("a")?.worker).toEqual(at);
+    expect(other.stats()).toMatchObject({ index: { blocks: 10 }, bookings: { live: 1 } });
+    const strangers = await open({ workers: [{ workerId: "77" }] });
+    strangers.restore(bytes);
+    expect(strangers.stats()).toMatchObject({ index: { blocks: 0 }, bookings: { live: 0 } });
+    expect((await strangers.select({ tokens })).worker.workerId).toBe("77");
+  });
+
+  it("a handle of the same request goes on; one that the snapshot does not know ends", async () => {
+    const router = await busy();
+    const bytes = router.snapshot();
+    const a = router.booking("a")!;
+    const later = (await router.select({ requestId: "later", tokens })).booking;
+    router.restore(bytes);
+    later.free();
+    expect(router.loads().reduce((n, row) => n + row.activeRequests, 0)).toBe(1);
+    a.free();
+    expect(router.loads().every((row) => row.activeRequests === 0)).toBe(true);
+  });
+
+  it("refuses what does not fit, and changes nothing", async () => {
+    const router = await busy();
+    const bytes = router.snapshot();
+    const before = JSON.stringify([router.loads(), router.overlap({ tokens })]);
+    const refusals: [Uint8Array, string][] = [
+      [new Uint8Array(0), "snapshot_truncated"],
+      [new Uint8Array(100), "snapshot_magic"],
+      [bytes.subarray(0, bytes.length - 8), "snapshot_checksum"],
+      [changed(bytes, (copy) => copy.setUint32(4, 2, true)), "snapshot_version"],
+      [changed(bytes, (copy) => copy.setUint8(bytes.length - 1, 255)), "snapshot_checksum"],
+      [sealed(bytes.subarray(0, bytes.length - 8)), "snapshot_truncated"],
+      [sealed(changed(bytes, (copy) => copy.setUint8(24, 0))), "snapshot_corrupt"],
+    ];
+    for (const [input, code] of refusals) expect(() => router.restore(input)).toThrowError(coded(code));
+    for (const options of [{ model: "other" }, { blockSize: 8 }, { blockNames: "sequence" }] as const) {
+      const other = await open(options);
+      expect(() => other.restore(bytes)).toThrowError(coded("snapshot_mismatch"));
+    }
+    expect(JSON.stringify([router.loads(), router.overlap({ tokens })])).toBe(before);
+  });
+});
+
+function changed(bytes: Uint8Array, change: (copy: DataView) => void): Uint8Array {
+  const copy = bytes.slice();
+  change(new DataView(copy.buffer));
+  return copy;
+}
+
+/** The bytes with a checksum that fits them. */
+function sealed(bytes: Uint8Array): Uint8Array {
+  return changed(bytes, (copy) => copy.setBigUint64(8, checksum(bytes.subarray(16)), true));
+}
