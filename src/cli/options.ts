@@ -14,9 +14,9 @@ export function wholeOption(option: string, text: string, most: number): number 
   throw usageError(option, `${option} must be a whole number from 1 to ${most}, not ${describe(text)}`);
 }
 
-/** Reads a finite number above 0. */
-export function positiveOption(option: string, text: string): number {
+/** Reads a number from `least` to `most`. */
+export function numberOption(option: string, text: string, least: number, most: number): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw usageError(option, `${option} must be a number above 0, not ${describe(text)}`);
+  if (value >= least && value <= most) return value;
+  throw usageError(option, `${option} must be a number from ${least} to ${most}, not ${describe(text)}`);
 }

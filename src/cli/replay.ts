@@ -16,7 +16,7 @@ import {
   vllmDefaults,
 } from "../replay/index.js";
 import { linesOf, makeDirectory, writeTogether } from "./files.js";
-import { positiveOption, usageError, wholeOption } from "./options.js";
+import { numberOption, usageError, wholeOption } from "./options.js";
 
 interface ReplayFlags {
   workers: string;
@@ -55,7 +55,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
   const workers = wholeOption("--workers", flags.workers, 16_384);
   const blockSize = wholeOption("--block-size", flags.blockSize, 1_048_576);
   const blocks = wholeOption("--blocks", flags.blocks, 16_777_216);
-  const speed = positiveOption("--speed", flags.speed);
+  const speed = numberOption("--speed", flags.speed, 0.001, 1_000_000);
   const seed = parseU64(flags.seed, "--seed", "invalid_usage");
 
   const trace = await readTrace(linesOf(path), { skipBad: flags.skipBad ?? false });

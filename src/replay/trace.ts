@@ -185,8 +185,8 @@ function count(line: number, field: string, value: unknown): number {
 }
 
 function milliseconds(line: number, field: string, value: unknown): number {
-  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value;
-  return bad(line, field, `must be a number of milliseconds of at least 0, not ${describe(value)}`);
+  if (typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER) return value;
+  return bad(line, field, `must be a number of milliseconds from 0 to 2^53 − 1, not ${describe(value)}`);
 }
 
 function bad(line: number, field: string, reason: string): never {

@@ -58,6 +58,13 @@ test("trace prints the same lines that it writes", async () => {
   expect(printed.trimEnd().split("\n")).toHaveLength(60);
 });
 
+test("examples/sample-trace.jsonl is what its command makes, byte for byte", async () => {
+  const sample = readFileSync(new URL("../../examples/sample-trace.jsonl", import.meta.url), "utf8");
+  expect(sample.length).toBeLessThan(300_000);
+  const flags = ["--seed", "1", "--requests", "500", "--sessions", "100", "--system-prompts", "8"];
+  expect(await warmroute("trace", ...flags)).toBe(sample);
+});
+
 test("replay writes both documents, the same bytes each time", async () => {
   const path = await makeTrace();
   const run = (out: string): Promise<string> =>
@@ -163,7 +170,7 @@ describe("bad usage", () => {
     [["--workers", "16385"], "--workers", /not "16385"/, undefined],
     [["--block-size", "-1"], "--block-size", /from 1 to 1048576, not "-1"/, undefined],
     [["--blocks", "many"], "--blocks", /not "many"/, undefined],
-    [["--speed", "0"], "--speed", /above 0, not "0"/, undefined],
+    [["--speed", "0"], "--speed", /from 0.001 to 1000000, not "0"/, undefined],
     [["--speed", "Infinity"], "--speed", /not "Infinity"/, undefined],
     [["--seed", "1.5"], "--seed", /64-bit integer/, undefined],
   ])("replay %j", async (flags, path, message, suggestion) => {

@@ -91,14 +91,14 @@ describe("bad lines", () => {
     [line({ hash_ids: [] }), "hash_ids", /is empty/],
     [line({ hash_ids: [1, "2"] }), "hash_ids[1]", /must be an integer, not "2"/],
     [line({ hash_ids: [1.5] }), "hash_ids[0]", /not 1.5/],
-    [line({ timestamp: -1 }), "timestamp", /at least 0, not -1/],
+    [line({ timestamp: -1 }), "timestamp", /from 0 to 2\^53 − 1, not -1/],
     [line({ timestamp: "0" }), "timestamp", /not "0"/],
     ['{"output_length": 1, "hash_ids": [1], "timestamp": 1e999}', "timestamp", /not Infinity/],
     [line({ session_id: 4 }), "session_id", /non-empty string, not 4/],
     [line({ session_id: "" }), "session_id", /non-empty string/],
     [line({ session_id: "new", delay: 5 }), "delay", /first turn/],
     [line({ delay: 5 }), "delay", /first turn/],
-    [line({ session_id: "old", delay: -5 }), "delay", /at least 0, not -5/],
+    [line({ session_id: "old", delay: -5 }), "delay", /from 0 to .*, not -5/],
     [line({ session_id: "old", timestamp: 5 }), "timestamp", /5 is earlier than the previous turn's, 10/],
   ])("%s", async (text, path, message) => {
     const error = await failure([line({ session_id: "old", timestamp: 10 }), text]);
