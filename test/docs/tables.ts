@@ -6,9 +6,12 @@ import { errorCodes } from "../../src/core/errors.js";
 
 const root = new URL("../../", import.meta.url);
 
+/** A Markdown table with its columns aligned, as the formatter leaves it. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((cells) => cells[column]?.length ?? 0)));
+  const line = (cells: readonly string[], fill: string) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0, fill)).join(" | ")} |`;
+  return [line(head, " "), line(Array(head.length).fill(""), "-"), ...rows.map((row) => line(row, " "))].join("\n");
 }
 
 /** The doc comment of each field of an interface. */

@@ -1,6 +1,6 @@
 // Bundles the suite for a runtime, runs it there, and returns what it printed.
 import { execFile, spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -12,24 +12,28 @@ const run = promisify(execFile);
 
 export type Runtime = "node" | "deno" | "bun" | "workerd";
 
-/** The program inside the npm package that carries it for this platform; install scripts that copy it may not have run. */
-function packaged(runtime: Runtime): string {
+/** Where the program may be: the npm package that carries it for this platform, or where an install script moved it. */
+function places(runtime: Runtime): string[] {
   const { arch, platform } = process;
   const exe = platform === "win32" ? ".exe" : "";
   const libc = platform === "linux" ? "-glibc" : "";
-  const path = {
-    node: process.execPath,
-    deno: `@deno/${platform}-${arch}${libc}/deno${exe}`,
-    bun: `@oven/bun-${platform === "win32" ? "windows" : platform}-${arch === "arm64" ? "aarch64" : arch}/bin/bun${exe}`,
-    workerd: `@cloudflare/workerd-${platform === "win32" ? "windows" : platform}-${arch === "x64" ? "64" : arch}/bin/workerd${exe}`,
+  const system = platform === "win32" ? "windows" : platform;
+  const packages = {
+    node: [],
+    deno: [`@deno/${platform}-${arch}${libc}/deno${exe}`],
+    bun: [`@oven/bun-${system}-${arch === "arm64" ? "aarch64" : arch}/bin/bun${exe}`, "bun/bin/bun.exe"],
+    workerd: [`@cloudflare/workerd-${system}-${arch === "x64" ? "64" : arch}/bin/workerd${exe}`],
   }[runtime];
-  return runtime === "node" ? path : `${root}node_modules/${path}`;
+  return packages.map((path) => `${root}node_modules/${path}`);
 }
+
+/** Until bun's install script has run, a small script that complains stands in the program's final place. */
+const MIN_PROGRAM_BYTES = 1 << 20;
 
 /** Path of a runtime's program, or undefined where its package is not installed. */
 export function findRuntime(runtime: Runtime): string | undefined {
-  const path = packaged(runtime);
-  return existsSync(path) ? path : undefined;
+  if (runtime === "node") return process.execPath;
+  return places(runtime).find((path) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > MIN_PROGRAM_BYTES);
 }
 
 /** Bundles one boot file from source; `.wasm` imports stay imports, for runtimes that load modules themselves. */
