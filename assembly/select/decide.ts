@@ -120,36 +120,31 @@ export function chooseColumns(): i32 {
 
 /** Writes the overlap of a prompt's sequence hashes to the columns device, host and disk. */
 export function matchColumns(sequences: usize, blocks: u32): void {
-  matched = true;
   indexFind(sequences, blocks);
-  const device = deviceColumn();
-  let at = indexOut;
-  for (let end = at + (<usize>indexOutCount << 3); at < end; at += 8) {
-    store<f64>(device + (<usize>rowOf(load<u32>(at)) << 3), <f64>load<u32>(at, 4));
-  }
   indexFindLower(sequences, blocks);
-  at = indexLowerOut;
-  for (let end = at + <usize>indexLowerCount * 12; at < end; at += 12) {
-    const row = <usize>rowOf(load<u32>(at)) << 3;
-    store<f64>(hostColumn() + row, <f64>load<u32>(at, 4));
-    store<f64>(diskColumn() + row, <f64>load<u32>(at, 8));
-  }
+  matched = true;
+  spreadMatches(1);
 }
 
 /** Takes back what matchColumns() and projectActive() wrote. */
 export function releaseColumns(): void {
   clearActive();
-  if (!matched) return;
+  if (matched) spreadMatches(0);
   matched = false;
+}
+
+/** Writes the index's lists to the columns, times `factor`. */
+function spreadMatches(factor: f64): void {
+  const device = deviceColumn();
   let at = indexOut;
   for (let end = at + (<usize>indexOutCount << 3); at < end; at += 8) {
-    store<f64>(deviceColumn() + (<usize>rowOf(load<u32>(at)) << 3), 0);
+    store<f64>(device + (<usize>rowOf(load<u32>(at)) << 3), factor * <f64>load<u32>(at, 4));
   }
   at = indexLowerOut;
   for (let end = at + <usize>indexLowerCount * 12; at < end; at += 12) {
     const row = <usize>rowOf(load<u32>(at)) << 3;
-    store<f64>(hostColumn() + row, 0);
-    store<f64>(diskColumn() + row, 0);
+    store<f64>(hostColumn() + row, factor * <f64>load<u32>(at, 4));
+    store<f64>(diskColumn() + row, factor * <f64>load<u32>(at, 8));
   }
 }
 
