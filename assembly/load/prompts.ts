@@ -48,10 +48,44 @@ export function promptsInit(): bool {
 @inline function blocksOf(piece: usize): u32 {
   return load<u32>(piece, 4);
 }
-// @ts-ignore: decorator
-@inline function nextPiece(piece: usize): usize {
+/** Address of the piece after this one; 0 when it is the last. */
+function nextPiece(piece: usize): usize {
   const id = load<u32>(piece, 8);
   return id ? slabAt(directory, PIECE_BYTES, id) : 0;
+}
+
+// A walk over the runs of a path: piece by piece, each from its last run to its first.
+let walked: usize = 0;
+let base: u32 = 0;
+/** Blocks of the piece before the run. */
+let left: u32 = 0;
+/** The run after this one. */
+let ahead: u32 = 0;
+/** The run, and the address of its record. */
+let here: u32 = 0;
+let record: usize = 0;
+
+function walk(piece: usize): void {
+  walked = piece;
+  base = 0;
+  left = blocksOf(piece);
+  ahead = lastRun(piece);
+}
+
+/** Goes to the next run of the walk; false after the last. */
+function step(): bool {
+  while (!left) {
+    base += blocksOf(walked);
+    walked = nextPiece(walked);
+    if (!walked) return false;
+    left = blocksOf(walked);
+    ahead = lastRun(walked);
+  }
+  here = ahead;
+  record = runAt(here);
+  left -= runLength(record);
+  ahead = runParent(record);
+  return true;
 }
 
 function extend(piece: usize, run: u32, blocks: u32): void {
@@ -121,17 +155,12 @@ export function promptTake(piece: usize, slot: u32, hashes: usize, n: u32): i64 
   let added: i64 = 0;
   let held: u32 = 0;
   let fits = lay(piece, hashes, n);
-  for (let p = piece; p && fits; p = nextPiece(p)) {
-    let run = lastRun(p);
-    for (let left = blocksOf(p); left; ) {
-      const r = runAt(run);
-      const weight = runHold(r, slot);
+  if (fits) {
+    for (walk(piece); step(); held++) {
+      const weight = runHold(record, slot);
       fits = weight >= 0;
       if (!fits) break;
       added += weight;
-      held++;
-      left -= runLength(r);
-      run = runParent(r);
     }
   }
   if (fits) return added;
@@ -147,18 +176,12 @@ export function promptGive(piece: usize, slot: u32): i64 {
 /** Lets go of the first `held` runs, in the order in which promptTake() holds them, and of the path. */
 function promptLeave(piece: usize, slot: u32, held: u32): i64 {
   let taken: i64 = 0;
-  for (let p = piece; p; p = nextPiece(p)) {
-    let run = lastRun(p);
-    for (let left = blocksOf(p); left; ) {
-      const r = runAt(run);
-      if (held) {
-        taken += runLetGo(r, slot);
-        held--;
-      }
-      left -= runLength(r);
-      run = runParent(r);
-      if (!left && run) runEntries(r, -1);
+  for (walk(piece); step(); ) {
+    if (held) {
+      taken += runLetGo(record, slot);
+      held--;
     }
+    if (!left && ahead) runEntries(record, -1);
   }
   for (let p = piece; p; p = nextPiece(p)) runTidy(lastRun(p));
   let id = load<u32>(piece, 8);
@@ -178,36 +201,22 @@ function promptLeave(piece: usize, slot: u32, held: u32): i64 {
  */
 export function promptWeigh(piece: usize, slot: u32, from: u32, to: u32, weight: i64, exclusive: bool): i64 {
   let change: i64 = 0;
-  let base: u32 = 0;
-  for (let p = piece; p; p = nextPiece(p)) {
-    let run = lastRun(p);
-    for (let left = blocksOf(p); left; ) {
-      const r = runAt(run);
-      const length = runLength(r);
-      left -= length;
-      run = runParent(r);
-      const holder = holderPlace(r, slot);
-      if (base + left < from || base + left + length > to || (exclusive && load<u32>(holder, 4) > 1)) continue;
-      change += (weight - load<i64>(holder, 8)) * <i64>length;
-      store<i64>(holder, weight, 8);
-    }
-    base += blocksOf(p);
+  for (walk(piece); step(); ) {
+    const first = base + left;
+    const length = runLength(record);
+    const holder = holderPlace(record, slot);
+    if (first < from || first + length > to || (exclusive && load<u32>(holder, 4) > 1)) continue;
+    change += (weight - load<i64>(holder, 8)) * <i64>length;
+    store<i64>(holder, weight, 8);
   }
   return change;
 }
 
 /** Makes a run of a path end after `k` of its blocks; false when there is no room. */
 export function promptCut(piece: usize, k: u32): bool {
-  let base: u32 = 0;
-  for (let p = piece; p; p = nextPiece(p)) {
-    let run = lastRun(p);
-    for (let left = blocksOf(p); left; run = runParent(runAt(run))) {
-      const length = runLength(runAt(run));
-      left -= length;
-      const start = base + left;
-      if (start < k && k < start + length) return runSplit(run, k - start) != 0;
-    }
-    base += blocksOf(p);
+  for (walk(piece); step(); ) {
+    const first = base + left;
+    if (first < k && k < first + runLength(record)) return runSplit(here, k - first) != 0;
   }
   return true;
 }
@@ -221,15 +230,8 @@ export function promptBlocks(piece: usize): u32 {
 
 /** Writes a path's sequence hashes to `out`, u64 each. */
 export function promptHashes(piece: usize, out: usize): void {
-  for (let p = piece; p; p = nextPiece(p)) {
-    let run = lastRun(p);
-    for (let left = blocksOf(p); left; ) {
-      const r = runAt(run);
-      left -= runLength(r);
-      memory.copy(out + (<usize>left << 3), runBlocks(r), <usize>runLength(r) << 3);
-      run = runParent(r);
-    }
-    out += <usize>blocksOf(p) << 3;
+  for (walk(piece); step(); ) {
+    memory.copy(out + (<usize>(base + left) << 3), runBlocks(record), <usize>runLength(record) << 3);
   }
 }
 
@@ -239,25 +241,16 @@ export function promptHashes(piece: usize, out: usize): void {
  */
 export function promptWeights(piece: usize, slot: u32, out: usize): u32 {
   let n: u32 = 0;
-  let base: u32 = 0;
-  for (let p = piece; p; p = nextPiece(p)) {
-    let run = lastRun(p);
-    for (let left = blocksOf(p); left; ) {
-      const r = runAt(run);
-      const length = runLength(r);
-      left -= length;
-      run = runParent(r);
-      const weight = load<i64>(holderPlace(r, slot), 8);
-      if (weight == WEIGHT_ONE) continue;
-      if (out) {
-        const at = out + (<usize>n << 4);
-        store<u32>(at, base + left);
-        store<u32>(at, length, 4);
-        store<i64>(at, weight, 8);
-      }
-      n++;
+  for (walk(piece); step(); ) {
+    const weight = load<i64>(holderPlace(record, slot), 8);
+    if (weight == WEIGHT_ONE) continue;
+    if (out) {
+      const at = out + (<usize>n << 4);
+      store<u32>(at, base + left);
+      store<u32>(at, runLength(record), 4);
+      store<i64>(at, weight, 8);
     }
-    base += blocksOf(p);
+    n++;
   }
   return n;
 }
