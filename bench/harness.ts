@@ -93,6 +93,20 @@ export function warmUp(calls: number, callsInPass: number, pass: () => number): 
   for (let done = 0; done < calls; done += callsInPass) sink ^= pass();
 }
 
+/**
+ * A copy of a function that refers to nothing outside itself, with code of its own. The optimising compiler shares
+ * code between the closures that one function makes: what is constant in each of them is a variable to all, and a
+ * callee that differs is no longer inlined. Whoever times several of them needs a copy for each.
+ */
+export const fresh = <F extends (...given: never[]) => unknown>(made: F): F =>
+  freshFunction([], `return ${made.toString()}`)() as F;
+
+let copies = 0;
+
+/** A function of this text that shares no code with an earlier one of the same text. */
+export const freshFunction = (parameters: readonly string[], body: string): ((...given: unknown[]) => unknown) =>
+  new Function(...parameters, `${body}\n// ${copies++}`) as (...given: unknown[]) => unknown;
+
 /** Collects garbage now, so that one side does not pay for what another left behind. */
 export const collect: () => void = (() => {
   setFlagsFromString("--expose-gc");

@@ -1,6 +1,7 @@
 // The sketches' own JavaScript baselines, taken from their files and fed with this bench's data.
 import { readFileSync } from "node:fs";
 import type { Columns, Prompt, Weights } from "./baselines/scoring.js";
+import { freshFunction } from "./harness.js";
 import { sketch } from "./locate.js";
 import { chain } from "./workload/chain.js";
 import * as workload from "./workload/sessions.js";
@@ -47,7 +48,7 @@ export function sketchedIndex(mode: "trie" | "big", blocks: number, ranks: numbe
   // Its loop fills to 97 % of the size it is given.
   const argv = ["", "", String((blocks - 0.5) / 0.97), mode, String(ranks)];
   let found: Omit<SketchedIndex, "depths"> | undefined;
-  const depths = new Function("process", "e", "bench", `${text};return sc`)(
+  const depths = freshFunction(["process", "e", "bench"], `${text};return sc`)(
     { argv, memoryUsage: () => nothing },
     data,
     (_name: string, find: SketchedIndex["find"], queries: unknown[]) => {
@@ -70,7 +71,7 @@ export function sketchedTrie(ranks: number): SketchedTrie {
   const text = readFileSync(sketch("lane-bench.mjs")!, "utf8");
   const key = cut(text, "const key=", "\n");
   const trie = cut(text, "class JS{", "\nconst u32");
-  const Trie = new Function(`${key};return ${trie}`)() as new (ranks: number) => SketchedTrie;
+  const Trie = freshFunction([], `${key};return ${trie}`)() as new (ranks: number) => SketchedTrie;
   return new Trie(ranks);
 }
 
@@ -89,8 +90,8 @@ export function sketchedScoring(columns: Columns, weights: Weights, draw: () => 
   if (!lowest.includes(schematic)) throw new Error("the sketch's cost is another one");
   const sampled = cut(text, "function jsSoft(", "\n").replace("Math.random()", "draw()");
   const rows = columns.prefill.length;
-  return new Function(
-    "pf, dc, ov, ac, bs, credit, scale, rows, draw",
+  return freshFunction(
+    ["pf, dc, ov, ac, bs, credit, scale, rows, draw"],
     `let tokens = 0, blocks = 0;
     const jl = new Float64Array(rows), jo = new Float64Array(rows);
     ${lowest.replace(schematic, exact)}

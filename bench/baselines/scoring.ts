@@ -31,7 +31,7 @@ export interface Scoring {
   cost(): number;
 }
 
-/** Closures over constant arrays: the same loops as methods of a class ran up to twice as long. */
+/** Refers to nothing outside itself, so that each user can have code of its own, with its arrays as constants. */
 export function scoring(columns: Columns, weights: Weights, random: Random): Scoring {
   const { prefill, decode, device, active } = columns;
   const { blockSize, overlapCredit, prefillScale } = weights;

@@ -1,8 +1,8 @@
 // Lookups of whole chains, in pools of several sizes, against other indexes and against the kernel itself.
 import { MapIndex } from "../baselines/map.js";
 import { TrieIndex } from "../baselines/trie.js";
-import { collect, compare, median, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
-import { type Laid, lay, Pool } from "../kernel.js";
+import { collect, compare, fresh, median, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
+import { type Exports, type Laid, lay, Pool } from "../kernel.js";
 import { sketch } from "../locate.js";
 import { compile, Native, nativeMissing } from "../native.js";
 import { baselineRow, measure, type Row, type Run, roundsOf, type Suite } from "../rows.js";
@@ -19,17 +19,19 @@ const SLOW_WARM_CALLS = 3_000;
 
 const sizeOf = (run: Run, blocks: number): number => (run.quick ? blocks / 20 : blocks);
 
-/** Lookups in the kernel; each side has code of its own, so that its call of the kernel stays monomorphic. */
+/** Looks every query up; refers to nothing outside itself. */
+function lookingUp({ indexFind }: Exports, { addresses, counts }: Laid): () => number {
+  return () => {
+    let sum = 0;
+    for (let i = 0; i < addresses.length; i++) sum += indexFind(addresses[i]!, counts[i]!);
+    return sum;
+  };
+}
+
+/** Lookups in the kernel. */
 export function kernelSide(pool: Pool, laid: Laid): Side {
   const { addresses, counts } = laid;
-  const pass = new Function(
-    "find, addresses, counts",
-    `return () => {
-      let sum = 0;
-      for (let i = 0; i < addresses.length; i++) sum += find(addresses[i], counts[i]);
-      return sum;
-    }`,
-  )(pool.exports.indexFind, addresses, counts) as () => number;
+  const pass = fresh(lookingUp)(pool.exports, laid);
   const check = () => {
     let sum = 0;
     for (let i = 0; i < addresses.length; i++) {

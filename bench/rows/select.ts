@@ -1,8 +1,8 @@
 // Scoring all ranks and choosing one: exact f64 costs over typed arrays in JavaScript, against the kernel.
 import { Random } from "../baselines/random.js";
 import { type Columns, type Prompt, scoring } from "../baselines/scoring.js";
-import { compare, Disagreement, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
-import { Pool } from "../kernel.js";
+import { compare, Disagreement, fresh, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
+import { type Exports, Pool } from "../kernel.js";
 import { baselineRow, measure, type Row, type Run, roundsOf, type Suite } from "../rows.js";
 import { sketchedScoring, sketchMissing } from "../sketches.js";
 import { hex, wordSum } from "../workload/checksum.js";
@@ -64,6 +64,26 @@ function choosingSide(
   return { name, round: () => timed(prompts.length, passes, pass, check) };
 }
 
+/** Chooses for every prompt; refers to nothing outside itself. */
+function choosing(
+  { scoreRows, pickRow }: Exports,
+  prompts: readonly Prompt[],
+  parameters: number,
+  size: number,
+  flags: number,
+  temperature: number,
+): () => number {
+  return () => {
+    let sum = 0;
+    for (let i = 0; i < prompts.length; i++) {
+      const { tokens, blocks } = prompts[i]!;
+      scoreRows(parameters, tokens, size, Math.ceil(tokens / size), blocks, flags);
+      sum += pickRow(temperature);
+    }
+    return sum;
+  };
+}
+
 function kernelSide(columns: Columns, prompts: readonly Prompt[], temperature: number): Side {
   const ranks = columns.prefill.length;
   const pool = new Pool({ ranks, budgetMiB: 64 });
@@ -72,18 +92,7 @@ function kernelSide(columns: Columns, prompts: readonly Prompt[], temperature: n
     pool.write(exports.column(COLUMN[name]) >>> 0, new Uint32Array(values.buffer));
   }
   const parameters = pool.put(new Uint32Array(Float64Array.from(PARAMETERS).buffer));
-  const pass = new Function(
-    "scoreRows, pickRow, prompts, parameters, size, flags, temperature",
-    `return () => {
-      let sum = 0;
-      for (let i = 0; i < prompts.length; i++) {
-        const { tokens, blocks } = prompts[i];
-        scoreRows(parameters, tokens, size, Math.ceil(tokens / size), blocks, flags);
-        sum += pickRow(temperature);
-      }
-      return sum;
-    }`,
-  )(exports.scoreRows, exports.pickRow, prompts, parameters, BLOCK_SIZE, TRACK, temperature) as () => number;
+  const pass = fresh(choosing)(exports, prompts, parameters, BLOCK_SIZE, TRACK, temperature);
   const choose = ({ tokens, blocks }: Prompt) => {
     exports.scoreRows(parameters, tokens, BLOCK_SIZE, Math.ceil(tokens / BLOCK_SIZE), blocks, TRACK);
     const row = exports.pickRow(temperature);
@@ -95,7 +104,7 @@ function kernelSide(columns: Columns, prompts: readonly Prompt[], temperature: n
 
 function scriptSide(columns: Columns, prompts: readonly Prompt[], temperature: number): Side {
   const random = new Random(SEED);
-  const baseline = scoring(columns, weights, random);
+  const baseline = fresh(scoring)(columns, weights, random);
   const pick =
     temperature === 0
       ? (prompt: Prompt) => baseline.argmin(prompt)
