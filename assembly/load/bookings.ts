@@ -49,9 +49,9 @@ export function bookingTop(): u32 {
   return slabAt(directory, BOOKING_BYTES, id);
 }
 
-/** The generation of a booking: the second half of its handle. */
+/** The generation of a booking, the second half of its handle; 0 for an id that was never given out. */
 export function bookingGeneration(id: u32): u32 {
-  return load<u32>(bookingAt(id), 16);
+  return id && id < slabTop(bookings) ? load<u32>(bookingAt(id), 16) : 0;
 }
 
 /** A record that no booking has, its generation kept; 0 when there is no room. */

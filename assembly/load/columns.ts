@@ -77,8 +77,8 @@ function grow(): bool {
   return true;
 }
 
-// @ts-ignore: decorator
-@inline export function f64Column(column: u32): usize {
+/** Address of a column of f64, by number. */
+export function f64Column(column: u32): usize {
   return columns + <usize>column * stride;
 }
 // @ts-ignore: decorator
@@ -153,6 +153,11 @@ export function rowRemove(row: u32): void {
 /** Ranks of the pool: rows that are no padding. */
 export function rankCount(): u32 {
   return count;
+}
+
+/** What an f64 column says of a row. */
+export function valueAt(column: u32, row: u32): f64 {
+  return load<f64>(f64Column(column) + (<usize>row << 3));
 }
 
 // @ts-ignore: decorator

@@ -13,17 +13,27 @@
 //
 //   params, 8 f64   | γ | δ | λ | ω | h | k | σ | T |
 import {
+  ACTIVE,
   activeColumn,
   costColumn,
+  DECODE,
   decodeColumn,
+  DEVICE,
   deviceColumn,
+  DISK,
   diskColumn,
+  HOST,
   hostColumn,
   paddedRows,
+  PREFILL,
   prefillColumn,
+  REQUESTS,
   requestsColumn,
+  SHARED,
   sharedColumn,
+  TAINT,
   taintColumn,
+  valueAt,
 } from "../load/columns";
 import { eligibleColumn } from "./eligible";
 import { taintMultiplier, taintPair } from "./exp";
@@ -208,25 +218,22 @@ function multiplyTaints(): void {
  * active request cost, taint multiplier. Gates and mask do not enter.
  */
 export function explainRow(row: u32, out: usize): f64 {
-  const i = <usize>row << 3;
-  const A = load<f64>(prefillColumn() + i);
-  const device = load<f64>(deviceColumn() + i);
-  const host = hostWeight > 0 ? load<f64>(hostColumn() + i) : 0;
-  const disk = diskWeight > 0 ? load<f64>(diskColumn() + i) : 0;
-  const exact = (device + host * hostWeight + disk * diskWeight) * size;
+  const A = valueAt(PREFILL, row);
+  const device = valueAt(DEVICE, row);
+  const hostCredit = hostWeight > 0 ? hostWeight * valueAt(HOST, row) : 0;
+  const diskCredit = diskWeight > 0 ? diskWeight * valueAt(DISK, row) : 0;
+  const sharedCredit = sharedWeight > 0 ? sharedWeight * valueAt(SHARED, row) : 0;
+  const exact = (device + hostCredit + diskCredit) * size;
   const whole = Math.floor(exact);
   const cached = exact - whole >= 0.5 ? whole + 1 : whole;
   const raw = tracks ? (A + max(0, tokens - cached) + cached) / size : 0;
   const falls = decay > 0 ? 1 / (1 + (decay * (max(0, A - lowestPrefill) / size)) / promptBlocks) : 1;
   const deviceCredit = credit * falls * device;
-  const hostCredit = hostWeight * host;
-  const diskCredit = diskWeight * disk;
-  const sharedCredit = sharedWeight > 0 ? sharedWeight * load<f64>(sharedColumn() + i) : 0;
   const credits = deviceCredit + hostCredit + diskCredit + sharedCredit;
   const prefillCost = prefillScale * max(0, raw - credits);
-  const D = load<f64>(decodeColumn() + i) + (sequences - load<f64>(activeColumn() + i));
-  const requestCost = requestWeight * load<f64>(requestsColumn() + i);
-  const multiplier = taints ? taintMultiplier(load<f64>(taintColumn() + i)) : 1;
+  const D = valueAt(DECODE, row) + (sequences - valueAt(ACTIVE, row));
+  const requestCost = requestWeight * valueAt(REQUESTS, row);
+  const multiplier = taints ? taintMultiplier(valueAt(TAINT, row)) : 1;
   store<f64>(out, raw);
   store<f64>(out, falls, 8);
   store<f64>(out, deviceCredit, 16);
@@ -256,6 +263,6 @@ export function scoreRow(
   out: usize,
 ): f64 {
   setUp(params, promptTokens, blockSize, requestBlocks, sequenceBlocks, flags);
-  lowestPrefill = load<f64>(prefillColumn() + (<usize>row << 3));
+  lowestPrefill = valueAt(PREFILL, row);
   return explainRow(row, out);
 }

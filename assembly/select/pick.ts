@@ -127,22 +127,16 @@ function findHighest(): f64 {
 
 /** Fills the probability column with e^(-(cost - low) / ((high - low) T)); answers the sum. */
 function weigh(temperature: f64): f64 {
+  const costs = costColumn();
   const out = probabilityColumn();
   const end = <usize>paddedRows() << 3;
-  let costs = costColumn();
-  let low = lowest;
-  let range = findHighest() - low;
-  if (range == Infinity) {
-    // Odds depend on relative gaps alone; a quarter of each cost keeps the widest gap finite.
-    const quarter = f64x2.splat(0.25);
-    for (let i: usize = 0; i < end; i += 16) v128.store(out + i, f64x2.mul(v128.load(costs + i), quarter));
-    costs = out;
-    low *= 0.25;
-    range = findHighest() * 0.25 - low;
-  }
+  // Odds depend on relative gaps alone; a quarter of each cost keeps the widest gap finite.
+  const low = lowest * 0.25;
+  const range = findHighest() * 0.25 - low;
   const slope = range > 0 ? max(-EXP_STEPS / (range * temperature), -f64.MAX_VALUE) : 0;
-  const slopes = f64x2.splat(slope);
+  const quarter = f64x2.splat(0.25);
   const lows = f64x2.splat(low);
+  const slopes = f64x2.splat(slope);
   let group = groupColumn();
   let total = 0.0;
   expReady();
@@ -151,7 +145,8 @@ function weigh(temperature: f64): f64 {
     let s = f64x2.splat(0);
     for (let i = from; i < to; i += 16) {
       // A cost of +Infinity becomes -Infinity or NaN here, and weighs 0.
-      const e = expSteps(f64x2.mul(f64x2.sub(v128.load(costs + i), lows), slopes));
+      const gap = f64x2.sub(f64x2.mul(v128.load(costs + i), quarter), lows);
+      const e = expSteps(f64x2.mul(gap, slopes));
       v128.store(out + i, e);
       s = f64x2.add(s, e);
     }

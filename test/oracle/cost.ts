@@ -148,12 +148,11 @@ function weights(costs: readonly number[], temperature: number): number[] {
   const finite = costs.filter((c) => c < Infinity);
   const high = Math.max(...finite);
   const low = Math.min(...finite);
-  const unit = high - low < Infinity ? 1 : 0.25;
-  const range = high * unit - low * unit;
+  const range = high * 0.25 - low * 0.25;
   const slope = range > 0 ? Math.max(-1 / (range * temperature), -Number.MAX_VALUE) : 0;
   return costs.map((c) => {
     if (c === Infinity) return 0;
-    const x = (c * unit - low * unit) * slope;
+    const x = (c * 0.25 - low * 0.25) * slope;
     return x >= -708 ? Math.exp(x) : 0;
   });
 }
