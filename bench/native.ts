@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Side } from "./harness.js";
+import type { Round, Side } from "./harness.js";
 import { nativeFolder } from "./locate.js";
 
 let folder: string | undefined;
@@ -60,17 +60,19 @@ export class Native {
     return value;
   }
 
-  /** A side whose rounds are this verb with `repetitions`, for a round of at least `milliseconds`. */
+  /** One round: nanoseconds an operation, and the checksum of the answers. */
+  async round(verb: string, argument: number, repetitions: number): Promise<Round> {
+    this.child.stdin!.write(`${verb} ${argument} ${repetitions}\n`);
+    const [nanoseconds, sum] = (await this.line()).split(" ") as [string, string];
+    if (Number(nanoseconds) < 0) throw new Error(`the native side does not know ${verb}`);
+    return { nanoseconds: Number(nanoseconds), sum };
+  }
+
+  /** A side whose rounds take at least `milliseconds`; a repetition has `operations` operations. */
   async side(name: string, verb: string, argument: number, operations: number, milliseconds: number): Promise<Side> {
-    const run = async (repetitions: number) => {
-      this.child.stdin!.write(`${verb} ${argument} ${repetitions}\n`);
-      const [nanoseconds, sum] = (await this.line()).split(" ") as [string, string];
-      if (Number(nanoseconds) < 0) throw new Error(`the native side does not know ${verb}`);
-      return { nanoseconds: Number(nanoseconds), sum };
-    };
-    const first = await run(2);
+    const first = await this.round(verb, argument, 2);
     const repetitions = Math.max(1, Math.ceil((milliseconds * 1e6) / (first.nanoseconds * operations)));
-    return { name, round: () => run(repetitions) };
+    return { name, round: () => this.round(verb, argument, repetitions) };
   }
 
   stop(): void {

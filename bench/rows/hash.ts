@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { compare, passesFor, ratio, type Side, timed, warmUp } from "../harness.js";
+import { compare, median, passesFor, type Round, ratio, type Side, timed, warmUp } from "../harness.js";
 import { Pool } from "../kernel.js";
 import { sketch } from "../locate.js";
 import { compile, Native, nativeMissing } from "../native.js";
@@ -98,49 +98,48 @@ static int token_byte(void) { static uint32_t i; uint32_t token = mixed(i / 4 + 
   };
 }
 
-const baselineLabels = {
-  "hash-b16": "local64",
-  "hash-b32": "local128",
-  "hash-b64": "local256",
-  "hash-fused-b16": "fused64x2048",
-};
+/** Our native loops, and what the sketch's program calls its own. */
+const loops = [
+  { name: "hash-b16", label: "local64", verb: "locals", block: 16 },
+  { name: "hash-b32", label: "local128", verb: "locals", block: 32 },
+  { name: "hash-b64", label: "local256", verb: "locals", block: 64 },
+  { name: "hash-fused-b16", label: "fused64x2048", verb: "fused", block: 16 },
+] as const;
 
-/** Our native loops ÷ the sketch's; it does not print its hashes, so that these rows compare no answers. */
+/** Of the sketch's method: the median of 31 samples of 20 repetitions. */
+const SKETCH_SAMPLES = 31;
+const SKETCH_REPETITIONS = 20;
+
+/** Our native loops ÷ the sketch's, timed as it times itself. It prints no hashes, so that no answers are compared. */
 async function baselines(run: Run, child: Native): Promise<void> {
-  const wanted = Object.entries(baselineLabels).filter(([name]) => run.wants(`baseline/${name}`));
+  const wanted = loops.filter(({ name }) => run.wants(`baseline/${name}`));
   if (wanted.length === 0) return;
   const missing = sketchMissing("xx.c");
   if (missing) {
-    for (const [name] of wanted) run.report(`baseline/${name}`, { skipped: missing });
+    for (const { name } of wanted) run.report(`baseline/${name}`, { skipped: missing });
     return;
   }
   const sketched = sketchedHashes();
-  const sides = {
-    "hash-b16": await child.side("ours", "locals", 16, 1, ROUND_MS),
-    "hash-b32": await child.side("ours", "locals", 32, 1, ROUND_MS),
-    "hash-b64": await child.side("ours", "locals", 64, 1, ROUND_MS),
-    "hash-fused-b16": await child.side("ours", "fused", 16, 1, ROUND_MS),
-  };
-  const pairs = new Map(wanted.map(([name]) => [name, { ours: [] as number[], theirs: [] as number[] }]));
+  const rounds = wanted.map((loop) => ({ ...loop, ours: [] as Round[], theirs: [] as Round[] }));
   for (let i = 0; i < roundsOf(run, 9); i++) {
-    const theirs = sketched();
-    for (const [name, label] of wanted) {
-      const pair = pairs.get(name)!;
-      pair.ours.push((await sides[name as keyof typeof sides].round()).nanoseconds);
-      pair.theirs.push(theirs.get(label)!);
+    const printed = sketched();
+    for (const { label, verb, block, ours, theirs } of rounds) {
+      const samples: number[] = [];
+      for (let k = 0; k < SKETCH_SAMPLES; k++) {
+        samples.push((await child.round(verb, block, SKETCH_REPETITIONS)).nanoseconds);
+      }
+      ours.push({ nanoseconds: median(samples), sum: "" });
+      theirs.push({ nanoseconds: printed.get(label)!, sum: "" });
     }
   }
-  for (const [name, { ours, theirs }] of pairs) {
-    const turns = (values: number[]) => values.map((nanoseconds) => ({ nanoseconds, sum: "" }));
-    run.report(`baseline/${name}`, ratio(turns(ours), turns(theirs), "median"));
-  }
+  for (const { name, ours, theirs } of rounds) run.report(`baseline/${name}`, ratio(ours, theirs, "median"));
 }
 
 async function nativeRows(run: Run, hasher: () => Hasher): Promise<void> {
   const missing = nativeMissing("xxhash.h");
   const names = [...BLOCK_SIZES.map((block) => `hash/locals-b${block}`), "hash/fused-b16"];
   if (missing) {
-    const all = [...names, ...Object.keys(baselineLabels).map((name) => `baseline/${name}`)];
+    const all = [...names, ...loops.map(({ name }) => `baseline/${name}`)];
     for (const name of all) run.report(name, { skipped: missing });
     return;
   }
@@ -191,7 +190,7 @@ export const hashSuite: Suite = {
       target: 40,
       aim: 60,
     },
-    ...Object.keys(baselineLabels).map((name) => baselineRow(name, "our native loop", "xx.c")),
+    ...loops.map(({ name }) => baselineRow(name, "our native loop", "xx.c")),
   ],
   async run(run) {
     let made: Hasher | undefined;
