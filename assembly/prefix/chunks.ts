@@ -139,6 +139,17 @@ export function chunkBefore(lane: u32, offset: u32): u32 {
   return c;
 }
 
+/** Position of the block that a lane holds at `offset`, 0 when it does not hold it. */
+export function positionIn(lane: u32, offset: u32): u32 {
+  const c = chunkBefore(lane, offset);
+  if (!c) return 0;
+  const p = chunkAt(c);
+  const at = offset - chunkBase(p);
+  if (at >= chunkSpan) return 0;
+  const bit = at + chunkLow;
+  return (chunkMask(p) >> bit) & 1 ? positionOf(c, bit) : 0;
+}
+
 /** An empty chunk behind `before` (0 = in front), with this base; 0 when there is no room. */
 export function chunkInsert(lane: u32, before: u32, base: u32): u32 {
   const id = slabTake(chunkSlab);

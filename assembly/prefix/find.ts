@@ -4,8 +4,8 @@
 // when it is full on the next run or covers what matches of it; else it leaves with its depth.
 // The set is a set of a few (sets.ts) or, beyond four ranks, the bitset at `activeBits`.
 import { take } from "../memory/arena";
-import { LANE_COVERED, LANE_NEXT, laneAt, laneFind, laneHolder, slotBytes } from "./lanes";
-import { matchedRun, matchedRunId, RUN_PARTIAL, RUN_PARTIALS, RUN_SET, runMatch } from "./runs";
+import { LANE_COVERED, LANE_NEXT, laneAt, laneFind, laneHolder, seatCovered, seatsOf, seatSlot, slotBytes } from "./lanes";
+import { matchedRun, matchedRunId, RUN_PARTIAL, RUN_SET, runMatch } from "./runs";
 import { BITSET, mark, maskOf, setBits, setFirst, setGather, setHas, setInsert, setRest, setTag, setWidth, wordOf } from "./sets";
 
 /** Results of indexFind(): | slot u32 | depth in blocks u32 | each, in no order; a rank with depth 0 is absent. */
@@ -16,6 +16,14 @@ let active: u64 = 0;
 let activeBits: usize = 0;
 let keptBits: usize = 0;
 let deepest: u32 = 0;
+
+// Where the chain before this one left its first run, and how far from its end it left the index, in
+// bytes. Chains of a pool tend to part at the same places (a system prompt, a new turn): these are read
+// first, so that a chain which is not in the cache costs one wait and not three.
+let firstRun: usize = 0;
+let unmatched: usize = 0;
+/** What was read; it is kept so that the reads are not optimised away. */
+let sink: u64 = 0;
 
 export function findInit(maxRanks: u32): bool {
   indexOut = take(<usize>maxRanks << 3);
@@ -33,8 +41,11 @@ export function indexFind(sequences: usize, n: u32): u32 {
   indexOutCount = 0;
   deepest = 0;
   if (!n) return 0;
+  const last = <usize>(n - 1) << 3;
+  sink = load<u64>(sequences + min(firstRun, last)) ^ load<u64>(sequences + last - min(unmatched, last));
   let depth = runMatch(sequences, n);
   if (!depth) return 0;
+  firstRun = <usize>depth << 3;
   begin(matchedRun, depth);
   while (active && depth < n) {
     const matched = runMatch(sequences + (<usize>depth << 3), n - depth);
@@ -42,6 +53,7 @@ export function indexFind(sequences: usize, n: u32): u32 {
     narrow(matchedRun, depth, matched);
     depth += matched;
   }
+  unmatched = <usize>(n - depth) << 3;
   if (setTag(active) == BITSET) leaveAll(depth);
   else leaveFew(depth);
   return deepest;
@@ -90,13 +102,18 @@ function begin(run: usize, matched: u32): void {
     memory.fill(activeBits + width, 0, slotBytes - width);
     active = BITSET;
   }
-  for (let lane = load<u32>(run, RUN_PARTIAL); lane; ) {
-    const l = laneAt(lane);
-    const covered = load<u32>(l, LANE_COVERED);
-    if (covered < matched) leaveIfAny(laneHolder(l), covered);
-    else add(laneHolder(l));
-    lane = load<u32>(l, LANE_NEXT);
+  const seats = seatsOf(run);
+  for (let i = 0; i < seats; i++) join(seatSlot(run, i), seatCovered(run, i), matched);
+  if (seats >= 0) return;
+  for (let lane = load<u32>(run, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
+    join(laneHolder(laneAt(lane)), load<u32>(laneAt(lane), LANE_COVERED), matched);
   }
+}
+
+/** A rank that holds `covered` blocks of the first run becomes active, or leaves at once. */
+function join(slot: u32, covered: u32, matched: u32): void {
+  if (covered < matched) leaveIfAny(slot, covered);
+  else add(slot);
 }
 
 function add(slot: u32): void {
@@ -135,28 +152,30 @@ function narrowFew(run: usize, full: u64, depth: u32, matched: u32): void {
 
 /** How far the partial lane of a rank covers a run. */
 function coveredBy(run: usize, slot: u32): u32 {
-  let lane: u32 = 0;
-  if (load<u32>(run, RUN_PARTIALS) > 8) lane = laneFind(matchedRunId, slot);
-  else {
-    lane = load<u32>(run, RUN_PARTIAL);
-    while (lane && laneHolder(laneAt(lane)) != slot) lane = load<u32>(laneAt(lane), LANE_NEXT);
-  }
+  const seats = seatsOf(run);
+  for (let i = 0; i < seats; i++) if (seatSlot(run, i) == slot) return seatCovered(run, i);
+  const lane = seats < 0 ? laneFind(matchedRunId, slot) : 0;
   return lane ? load<u32>(laneAt(lane), LANE_COVERED) : 0;
+}
+
+/** An active rank that holds `covered` blocks of this run in a partial lane is kept, or leaves. */
+function keep(slot: u32, covered: u32, depth: u32, matched: u32): void {
+  const p = wordOf(activeBits, slot);
+  const now = load<u64>(p);
+  if (!covered || !(now & maskOf(slot))) return;
+  store<u64>(p, now & ~maskOf(slot));
+  if (covered >= matched) mark(keptBits, slot);
+  else leaveIfAny(slot, depth + covered);
 }
 
 function narrowMany(run: usize, full: u64, depth: u32, matched: u32): void {
   memory.fill(keptBits, 0, slotBytes);
-  for (let lane = load<u32>(run, RUN_PARTIAL); lane; ) {
-    const l = laneAt(lane);
-    const slot = laneHolder(l);
-    const covered = load<u32>(l, LANE_COVERED);
-    const p = wordOf(activeBits, slot);
-    if (covered && load<u64>(p) & maskOf(slot)) {
-      store<u64>(p, load<u64>(p) & ~maskOf(slot));
-      if (covered >= matched) mark(keptBits, slot);
-      else leaveIfAny(slot, depth + covered);
+  const seats = seatsOf(run);
+  for (let i = 0; i < seats; i++) keep(seatSlot(run, i), seatCovered(run, i), depth, matched);
+  if (seats < 0) {
+    for (let lane = load<u32>(run, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
+      keep(laneHolder(laneAt(lane)), load<u32>(laneAt(lane), LANE_COVERED), depth, matched);
     }
-    lane = load<u32>(l, LANE_NEXT);
   }
   deepest = max(deepest, depth);
   let width: usize = 0;

@@ -31,6 +31,7 @@ import {
   laneIsPartial,
   lanePromote,
   laneRun,
+  setCovered,
   SLOT_BITS,
   slotAt,
 } from "./lanes";
@@ -106,8 +107,9 @@ export function hold(lane: u32, offset: u32, name: u64, hash: u64): bool {
   if (offset >= top) store<u32>(l, offset + 1, LANE_TOP);
   if (offset == load<u32>(l, LANE_COVERED)) {
     const covered = offset + 1 < top ? reach(lane, offset + 1) : offset + 1;
-    store<u32>(l, covered, LANE_COVERED);
-    if (laneIsPartial(l) && covered == runLength(runAt(laneRun(l)))) lanePromote(lane);
+    const run = runAt(laneRun(l));
+    setCovered(run, l, covered);
+    if (laneIsPartial(l) && covered == runLength(run)) lanePromote(lane);
   }
   return true;
 }
@@ -167,7 +169,7 @@ export function letGo(position: u32): u32 {
   }
   if (offset < load<u32>(l, LANE_COVERED)) {
     if (laneIsFull(l)) laneDemote(lane);
-    store<u32>(l, offset, LANE_COVERED);
+    setCovered(runAt(run), l, offset);
   }
   if (offset + 1 != top) return 0;
   store<u32>(l, laneEnd(l), LANE_TOP);

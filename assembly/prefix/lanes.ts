@@ -11,7 +11,7 @@
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
 import { takeZeroed } from "../memory/arena";
 import { tableDrop, tableHome, tableInit, tableMask, tablePut, tableReserve, tableSlot } from "./ids";
-import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SET, runAt } from "./runs";
+import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SEATED, RUN_SEATS, RUN_SET, runAt } from "./runs";
 import { setAdd, setRemove } from "./sets";
 
 export const LANE_BYTES: u32 = 64;
@@ -123,6 +123,48 @@ export function laneFind(run: u32, holder: u32): u32 {
   }
 }
 
+// A run with at most five partial lanes keeps | slot | covered << 14 | of each in its seats, so that
+// a lookup reads no lane. Seats taken: 0 = to be filled anew, SEATS + 2 = too many lanes, else lanes + 1.
+const SEATS: u32 = 5;
+
+/** Coverage of a lane; the run's seats are filled anew when they are next asked for. */
+// @ts-ignore: decorator
+@inline export function setCovered(run: usize, lane: usize, covered: u32): void {
+  store<u32>(lane, covered, LANE_COVERED);
+  store<u32>(run, 0, RUN_SEATED);
+}
+
+/** How many seats of a run hold its partial lanes; −1 when there are too many lanes for that. */
+// @ts-ignore: decorator
+@inline export function seatsOf(run: usize): i32 {
+  const taken = load<u32>(run, RUN_SEATED);
+  return taken ? (taken > SEATS + 1 ? -1 : <i32>taken - 1) : fillSeats(run);
+}
+
+function fillSeats(run: usize): i32 {
+  const count = load<u32>(run, RUN_PARTIALS);
+  store<u32>(run, min(count, SEATS + 1) + 1, RUN_SEATED);
+  if (count > SEATS) return -1;
+  let seat = run + RUN_SEATS;
+  for (let lane = load<u32>(run, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
+    const p = laneAt(lane);
+    store<u32>(seat, laneHolder(p) | (load<u32>(p, LANE_COVERED) << SLOT_BITS));
+    seat += 4;
+  }
+  return <i32>count;
+}
+
+/** The slot and the coverage in seat `i` of a run. */
+// @ts-ignore: decorator
+@inline export function seatSlot(run: usize, i: i32): u32 {
+  return load<u32>(run + (<usize>i << 2), RUN_SEATS) & (SLOT_LIMIT - 1);
+}
+
+// @ts-ignore: decorator
+@inline export function seatCovered(run: usize, i: i32): u32 {
+  return load<u32>(run + (<usize>i << 2), RUN_SEATS) >> SLOT_BITS;
+}
+
 function listAdd(run: usize, list: u32, lane: u32, p: usize): void {
   const head = run + list;
   const next = load<u32>(head);
@@ -131,7 +173,7 @@ function listAdd(run: usize, list: u32, lane: u32, p: usize): void {
   store<u32>(p, 0, LANE_PREVIOUS);
   if (next) store<u32>(laneAt(next), lane, LANE_PREVIOUS);
   store<u32>(head, lane);
-  if (list == <u32>RUN_PARTIAL) store<u32>(run, load<u32>(run, RUN_PARTIALS) + 1, RUN_PARTIALS);
+  if (list == <u32>RUN_PARTIAL) countPartials(run, 1);
 }
 
 function listRemove(run: usize, p: usize): void {
@@ -141,7 +183,12 @@ function listRemove(run: usize, p: usize): void {
   if (next) store<u32>(laneAt(next), previous, LANE_PREVIOUS);
   if (previous) store<u32>(laneAt(previous), next, LANE_NEXT);
   else store<u32>(run + list, next);
-  if (list == <u32>RUN_PARTIAL) store<u32>(run, load<u32>(run, RUN_PARTIALS) - 1, RUN_PARTIALS);
+  if (list == <u32>RUN_PARTIAL) countPartials(run, -1);
+}
+
+function countPartials(run: usize, more: i32): void {
+  store<u32>(run, load<u32>(run, RUN_PARTIALS) + more, RUN_PARTIALS);
+  store<u32>(run, 0, RUN_SEATED);
 }
 
 /** An empty lane; 0 when there is no room. */

@@ -1,21 +1,27 @@
 // Runs: content. Blocks that follow each other, whoever holds them, as one stretch of sequence
 // hashes. Because hashes are chained, a run is known by its first hash and verified by its last.
 //
-//   run 32 B   | hashes: extent start u32 | length u16 | capacity u16 | set of full slots u64 |
+//   run 64 B   | hashes: extent start u32 | length u16 | capacity u16 | set of full slots u64 |
 //              | full lanes u32 | partial lanes u32 | lower lanes u32 | partial count u32 |
+//              | last hash u64 | seats taken u32 | seat u32 × 5 |
 //
-// A branch is a run of its own, found by its first hash; runs do not point to each other.
+// A run and what a lookup needs of it are one cache line: a few partial lanes have a copy of their
+// slot and coverage in the seats (lanes.ts). A branch is a run of its own, found by its first hash;
+// runs do not point to each other.
 import { extentCapacity, extentGive, extentShrink, extentTake } from "../memory/extents";
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
 import { tableDrop, tableHome, tableInit, tableMask, tablePut, tableReserve, tableSlot } from "./ids";
 import { setFree } from "./sets";
 
-export const RUN_BYTES: u32 = 32;
+export const RUN_BYTES: u32 = 64;
 export const RUN_SET: usize = 8;
 export const RUN_FULL: usize = 16;
 export const RUN_PARTIAL: usize = 20;
 export const RUN_LOWER: usize = 24;
 export const RUN_PARTIALS: usize = 28;
+const RUN_LAST: usize = 32;
+export const RUN_SEATED: usize = 40;
+export const RUN_SEATS: usize = 44;
 /** Longest run, in blocks. */
 export const RUN_MAX: u32 = 4096;
 
@@ -110,11 +116,12 @@ export let matchedRunId: u32 = 0;
     if (load<u32>(slot, 4) == key) {
       const p = runAt(id);
       const s = runHashes(p);
-      let high = min(runLength(p), left);
+      const length = runLength(p);
+      let high = min(length, left);
       matchedRun = p;
       matchedRunId = id;
       const last = <usize>(high - 1) << 3;
-      if (load<u64>(s + last) == load<u64>(query + last)) return high;
+      if ((high == length ? load<u64>(p, RUN_LAST) : load<u64>(s + last)) == load<u64>(query + last)) return high;
       if (load<u64>(s) == hash) {
         let low: u32 = 1;
         high--;
@@ -188,6 +195,7 @@ export function runNew(hash: u64, want: u32): u32 {
   store<u16>(p, 1, 4);
   store<u16>(p, <u16>capacity, 6);
   store<u64>(<usize>start << 3, hash);
+  store<u64>(p, hash, RUN_LAST);
   tablePut(heads, headKey(hash), id);
   contentBlocks++;
   return id;
@@ -218,15 +226,20 @@ export function runAppend(p: usize, hash: u64, more: u32): bool {
     store<u16>(p, <u16>capacity, 6);
   }
   store<u64>(runHashes(p) + (<usize>length << 3), hash);
-  store<u16>(p, <u16>(length + 1), 4);
+  setLength(p, length + 1);
   contentBlocks++;
   return true;
+}
+
+function setLength(p: usize, length: u32): void {
+  store<u16>(p, <u16>length, 4);
+  store<u64>(p, hashAt(p, length - 1), RUN_LAST);
 }
 
 /** Cuts the blocks from `length` on. */
 export function runCut(p: usize, length: u32): void {
   contentBlocks -= runLength(p) - length;
-  store<u16>(p, <u16>length, 4);
+  setLength(p, length);
   runTighten(p);
 }
 
@@ -240,7 +253,7 @@ export function runOf(hashes: usize, count: u32): u32 {
     return 0;
   }
   memory.copy(runHashes(p), hashes, <usize>count << 3);
-  store<u16>(p, <u16>count, 4);
+  setLength(p, count);
   contentBlocks += count - 1;
   return id;
 }

@@ -29,6 +29,8 @@ import {
   laneIsPartial,
   laneNew,
   lanePromote,
+  laneRun,
+  setCovered,
 } from "./lanes";
 import { nameHash, nameLocate, nameRepoint } from "./names";
 import { spareRoom } from "./reserve";
@@ -91,7 +93,7 @@ function divideLanes(lane: u32, second: u32, at: u32): void {
     if (load<u32>(l, LANE_TOP) > at) divideLane(lane, second, at);
     if (!load<u32>(l, LANE_HELD)) laneFree(lane);
     else if (load<u32>(l, LANE_COVERED) >= at) {
-      store<u32>(l, at, LANE_COVERED);
+      setCovered(runAt(laneRun(l)), l, at);
       if (laneIsPartial(l)) lanePromote(lane);
     }
     lane = next;
@@ -115,7 +117,7 @@ function divideLane(lane: u32, second: u32, at: u32): void {
   for (let k = load<u32>(t, LANE_FIRST); k; k = chunkNext(chunkAt(k))) moved += <u32>popcnt<u32>(chunkMask(chunkAt(k)));
   store<u32>(t, moved, LANE_HELD);
   store<u32>(t, laneEnd(t), LANE_TOP);
-  store<u32>(t, reach(to, 0), LANE_COVERED);
+  setCovered(runAt(second), t, reach(to, 0));
   if (laneIsPartial(t) && load<u32>(t, LANE_COVERED) == runLength(runAt(second))) lanePromote(to);
   store<u32>(l, load<u32>(l, LANE_HELD) - moved, LANE_HELD);
   store<u32>(l, laneEnd(l), LANE_TOP);

@@ -2,7 +2,7 @@
 import { chainBlocks } from "../hash/chain";
 import { FOREIGN_NAME, MEMORY_BUDGET, OK, ORPHAN, UNKNOWN_RANK } from "../status";
 import { lookAhead, WINDOW, windowHash } from "./ahead";
-import { chunkAt, chunkLane, offsetAt, ownNames, sequenceAt } from "./chunks";
+import { chunkAt, chunkLane, nameAddress, offsetAt, ownNames, positionIn, sequenceAt } from "./chunks";
 import { distinct } from "./distinct";
 import { countDuplicate, heldInTier, hold, letGo, trimRun } from "./holding";
 import {
@@ -43,6 +43,8 @@ const LENGTHEN_LANES: u32 = 4;
 let run: u32 = 0;
 let offset: u32 = 0;
 let lane: u32 = 0;
+/** The run that this store has begun to lengthen. */
+let lengthened: u32 = 0;
 
 /** Points behind the block at a position. */
 function follow(position: u32): void {
@@ -112,19 +114,31 @@ function storeChain(holder: u32, hasParent: bool, parentName: u64, n: u32, names
 
 /** Applies a store that was found good; room was made, so it does not fail. */
 function apply(holder: u32, n: u32, names: usize, sequences: usize): bool {
+  let window: u32 = 0; // the window looked ahead to: from this name
+  let windowEnd: u32 = 0;
+  lengthened = 0;
   for (let j: u32 = 0; j < n; j++) {
     const o = <usize>j << 3;
-    if (!(j & (WINDOW - 1))) lookAhead(holder, names + o, min(WINDOW, n - j));
     const name = load<u64>(names + o);
     const sequence = load<u64>(sequences + o);
-    const hash = windowHash(j & (WINDOW - 1));
+    if (lane && isNext(name, sequence)) {
+      offset++;
+      countDuplicate();
+      continue;
+    }
+    if (j >= windowEnd) {
+      window = j;
+      windowEnd = min(j + WINDOW, n);
+      lookAhead(holder, names + o, windowEnd - j);
+    }
+    const hash = windowHash(j - window);
     if (!ownNames) {
       const position = nameFind(hash, holder, name);
       if (position) {
         if (sequenceAt(position) == sequence) {
           const before = run;
           follow(position);
-          if (before && before != run) leave(before);
+          if (before != run) turn(before);
           countDuplicate();
           continue;
         }
@@ -140,8 +154,16 @@ function apply(holder: u32, n: u32, names: usize, sequences: usize): bool {
     if (!lane || !hold(lane, offset, name, hash)) return false;
     offset++;
   }
-  if (run) leave(run);
+  turn(run);
   return true;
+}
+
+/** True when the next block of the lane is this one, held under this name. */
+function isNext(name: u64, sequence: u64): bool {
+  const p = runAt(run);
+  if (offset >= runLength(p) || hashAt(p, offset) != sequence) return false;
+  const position = positionIn(lane, offset);
+  return position != 0 && (ownNames || load<u64>(nameAddress(position)) == name);
 }
 
 /** Finds or makes the place of the next block; `left` blocks are still to come, this one included. */
@@ -150,16 +172,8 @@ function advance(holder: u32, sequence: u64, left: u32): bool {
   const length = run ? runLength(p) : 0;
   if (offset < length && hashAt(p, offset) == sequence) return true;
   const known = runFind(sequence);
-  if (!known && run && offset == length && length < RUN_MAX && mayLengthen(p) && runAppend(p, sequence, left)) {
-    // Who held all of the run no longer does; the holder's own lane is about to.
-    for (let full = load<u32>(p, RUN_FULL); full; ) {
-      const next = load<u32>(laneAt(full), LANE_NEXT);
-      if (laneHolder(laneAt(full)) != holder) laneDemote(full);
-      full = next;
-    }
-    return true;
-  }
-  if (run) leave(run);
+  if (!known && run && offset == length && length < RUN_MAX && mayLengthen(holder) && runAppend(p, sequence, left)) return true;
+  turn(run);
   run = known ? known : runNew(sequence, left);
   offset = 0;
   lane = 0;
@@ -167,10 +181,17 @@ function advance(holder: u32, sequence: u64, left: u32): bool {
 }
 
 /** A run is lengthened in place while few hold it; with more holders the branch becomes a run of its own. */
-function mayLengthen(p: usize): bool {
+function mayLengthen(holder: u32): bool {
+  if (run == lengthened) return true;
+  const p = runAt(run);
   if (setTag(load<u64>(p, RUN_SET)) > 1) return false;
   const partial = lanesUpTo(load<u32>(p, RUN_PARTIAL), lanesUpTo(load<u32>(p, RUN_FULL), 0));
-  return lanesUpTo(load<u32>(p, RUN_LOWER), partial) <= LENGTHEN_LANES;
+  if (lanesUpTo(load<u32>(p, RUN_LOWER), partial) > LENGTHEN_LANES) return false;
+  // Who held all of the run no longer will; the holder's own lane gets each block at once.
+  const full = load<u32>(p, RUN_FULL);
+  if (full && laneHolder(laneAt(full)) != holder) laneDemote(full);
+  lengthened = run;
+  return true;
 }
 
 function lanesUpTo(lane: u32, count: u32): u32 {
@@ -178,7 +199,10 @@ function lanesUpTo(lane: u32, count: u32): u32 {
   return count;
 }
 
-function leave(id: u32): void {
-  runTighten(runAt(id));
-  splitIfCrowded(id);
+/** The store turns away from a run. */
+function turn(from: u32): void {
+  lengthened = 0;
+  if (!from) return;
+  runTighten(runAt(from));
+  splitIfCrowded(from);
 }

@@ -45,6 +45,16 @@ function pool(random: ReturnType<typeof generator>): Sequence[] {
   return out;
 }
 
+export const SEEDS = 40;
+export const OPERATIONS = 2000;
+
+/** Two to four workers with one or two ranks each, as slots. */
+export function slotsOf(seed: number): number[] {
+  const workers = 2 + (seed % 3);
+  const ranks = 1 + (seed % 2);
+  return Array.from({ length: workers }, (_, w) => Array.from({ length: ranks }, (_, r) => w * 2 + r)).flat();
+}
+
 export interface RecipeOptions {
   seed: number;
   operations: number;
