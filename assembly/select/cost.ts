@@ -176,8 +176,16 @@ function scoreAll(gates: usize): void {
   const B = f64x2.splat(size);
   const h = f64x2.splat(hostWeight);
   const k = f64x2.splat(diskWeight);
-  const least = f64x2.splat(lowestPrefill);
-  const R = f64x2.splat(decay > 0 ? promptBlocks : 1);
+  const N = f64x2.splat(tokens);
+  const S = f64x2.splat(sequences);
+  const scale = f64x2.splat(prefillScale);
+  const inverse = f64x2.splat(1 / size);
+  const sigma = f64x2.splat(sharedWeight);
+  const omega = f64x2.splat(requestWeight);
+  const gamma = f64x2.splat(credit);
+  const cap = f64x2.splat(CAP);
+  const decays = decay > 0;
+  const byPower = popcnt(<u64>size) == 1;
   for (let i: usize = 0; i < end; i += 16) {
     const A = v128.load(prefill + i);
     const device = v128.load(devices + i);
@@ -187,18 +195,22 @@ function scoreAll(gates: usize): void {
     const whole = f64x2.floor(exact);
     const half = f64x2.ge(f64x2.sub(exact, whole), f64x2.splat(0.5));
     const cached = f64x2.add(whole, v128.and(half, one));
-    const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(f64x2.splat(tokens), cached))), cached);
-    const backlog = f64x2.div(f64x2.pmax(zero, f64x2.sub(A, least)), B);
-    const falls = f64x2.div(one, f64x2.add(one, f64x2.div(f64x2.mul(f64x2.splat(decay), backlog), R)));
-    const full = f64x2.mul(f64x2.mul(f64x2.splat(credit), falls), device);
-    const beyond = f64x2.mul(f64x2.splat(sharedWeight), v128.load(shared + i));
-    const credits = f64x2.add(f64x2.add(f64x2.add(full, host), disk), beyond);
-    const blocks = f64x2.pmax(zero, f64x2.sub(f64x2.div(raw, B), credits));
-    let D = f64x2.add(v128.load(decode + i), f64x2.sub(f64x2.splat(sequences), v128.load(active + i)));
+    const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(N, cached))), cached);
+    let full = gamma;
+    if (decays) {
+      const backlog = f64x2.div(f64x2.pmax(zero, f64x2.sub(A, f64x2.splat(lowestPrefill))), B);
+      const share = f64x2.div(f64x2.mul(f64x2.splat(decay), backlog), f64x2.splat(promptBlocks));
+      full = f64x2.mul(full, f64x2.div(one, f64x2.add(one, share)));
+    }
+    const beyond = f64x2.mul(sigma, v128.load(shared + i));
+    const credits = f64x2.add(f64x2.add(f64x2.add(f64x2.mul(full, device), host), disk), beyond);
+    const rawBlocks = byPower ? f64x2.mul(raw, inverse) : f64x2.div(raw, B);
+    const blocks = f64x2.pmax(zero, f64x2.sub(rawBlocks, credits));
+    let D = f64x2.add(v128.load(decode + i), f64x2.sub(S, v128.load(active + i)));
     if (plainDecode) D = f64x2.pmax(zero, f64x2.sub(D, credits));
-    const work = f64x2.add(f64x2.mul(f64x2.splat(prefillScale), blocks), D);
-    const cost = f64x2.add(work, f64x2.mul(f64x2.splat(requestWeight), v128.load(requests + i)));
-    v128.store(out + i, f64x2.add(f64x2.pmin(cost, f64x2.splat(CAP)), v128.load(gates + i)));
+    const work = f64x2.add(f64x2.mul(scale, blocks), D);
+    const cost = f64x2.add(work, f64x2.mul(omega, v128.load(requests + i)));
+    v128.store(out + i, f64x2.add(f64x2.pmin(cost, cap), v128.load(gates + i)));
   }
 }
 
