@@ -1,6 +1,6 @@
 // Builds dist/ from src/ with tsc, and puts the kernel's module beside it for runtimes that import .wasm files.
 import { execFileSync } from "node:child_process";
-import { chmodSync, copyFileSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, rmSync, symlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -25,3 +25,8 @@ await build({
   loader: { ".c": "text" },
   logLevel: "warning",
 });
+
+// `npx warmroute` in this checkout runs the build, instead of installing the checkout into itself first.
+const bin = `${root}node_modules/.bin/warmroute`;
+rmSync(bin, { force: true });
+symlinkSync("../../dist/cli.js", bin);
