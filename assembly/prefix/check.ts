@@ -9,7 +9,6 @@ import {
   LANE_NEXT,
   LANE_RANK_NEXT,
   LANE_TOP,
-  laneAt,
   laneFind,
   laneHolder,
   laneIsFull,
@@ -20,7 +19,7 @@ import {
   TIERS,
 } from "./lanes";
 import { nameFind, nameHash, namesCount } from "./names";
-import { contentBlocks, hashAt, RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SET, runAt, runCapacity, runFind, runIsHeld, runLength, runSlab } from "./runs";
+import { contentBlocks, hashAt, RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SET, runCapacity, runFind, runIsHeld, runLength, runOfId, runSlab } from "./runs";
 import { setBits, setHas, setTag, setWidth } from "./sets";
 import { slabLive, slabTop } from "../memory/slab";
 
@@ -36,34 +35,31 @@ export function indexCheck(ranks: u32): i32 {
   let content: u32 = 0;
   let live: u32 = 0;
   for (let id: u32 = 1; id < slabTop(runSlab); id++) {
-    const p = runAt(id);
+    const p = runOfId(id);
     if (!runIsHeld(p)) continue;
     live++;
     const length = runLength(p);
     content += length;
     if (!length || length > runCapacity(p)) return 1;
-    if (runFind(hashAt(p, 0)) != id) return 2;
+    if (runFind(hashAt(p, 0)) != p) return 2;
     const set = load<u64>(p, RUN_SET);
     let full: u32 = 0;
     let partial: u32 = 0;
     let top: u32 = 0;
-    for (let lane = load<u32>(p, RUN_FULL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
-      const l = laneAt(lane);
+    for (let l = load<usize>(p, RUN_FULL); l; l = load<usize>(l, LANE_NEXT)) {
       full++;
-      if (!laneIsFull(l) || laneRun(l) != id || load<u32>(l, LANE_COVERED) != length) return 3;
+      if (!laneIsFull(l) || laneRun(l) != p || load<u32>(l, LANE_COVERED) != length) return 3;
       if (laneHolder(l) >> SLOT_BITS || !setHas(set, laneHolder(l))) return 4;
       top = length;
     }
-    for (let lane = load<u32>(p, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
-      const l = laneAt(lane);
+    for (let l = load<usize>(p, RUN_PARTIAL); l; l = load<usize>(l, LANE_NEXT)) {
       partial++;
       top = max(top, load<u32>(l, LANE_TOP));
-      if (!laneIsPartial(l) || laneRun(l) != id || laneHolder(l) >> SLOT_BITS || setHas(set, laneHolder(l))) return 5;
+      if (!laneIsPartial(l) || laneRun(l) != p || laneHolder(l) >> SLOT_BITS || setHas(set, laneHolder(l))) return 5;
     }
-    for (let lane = load<u32>(p, RUN_LOWER); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
-      const l = laneAt(lane);
+    for (let l = load<usize>(p, RUN_LOWER); l; l = load<usize>(l, LANE_NEXT)) {
       top = max(top, load<u32>(l, LANE_TOP));
-      if (laneIsFull(l) || laneIsPartial(l) || laneRun(l) != id || !(laneHolder(l) >> SLOT_BITS)) return 6;
+      if (laneIsFull(l) || laneIsPartial(l) || laneRun(l) != p || !(laneHolder(l) >> SLOT_BITS)) return 6;
     }
     if (partial != load<u32>(p, RUN_PARTIALS)) return 7;
     if (full != setSize(set)) return 8;
@@ -74,16 +70,15 @@ export function indexCheck(ranks: u32): i32 {
   let held: u32 = 0;
   for (let slot: u32 = 0; slot < ranks; slot++) {
     let blocks: u32 = 0;
-    for (let lane = load<u32>(slotAt(slot)); lane; lane = load<u32>(laneAt(lane), LANE_RANK_NEXT)) {
-      const l = laneAt(lane);
+    for (let l = load<usize>(slotAt(slot)); l; l = load<usize>(l, LANE_RANK_NEXT)) {
       if ((laneHolder(l) & 16383) != slot) return 12;
-      if (laneFind(laneRun(l), laneHolder(l)) != lane) return 13;
+      if (laneFind(laneRun(l), laneHolder(l)) != l) return 13;
       let count: u32 = 0;
       let top: u32 = 0;
       let last: u32 = 0;
       for (let c = load<u32>(l, LANE_FIRST); c; c = chunkNext(chunkAt(c))) {
         const p = chunkAt(c);
-        if (chunkLane(p) != lane || chunkPrevious(p) != last) return 14;
+        if (chunkLane(p) != l || chunkPrevious(p) != last) return 14;
         if (last && chunkBase(chunkAt(last)) >= chunkBase(p)) return 15;
         if (!chunkMask(p)) return 16;
         const next = chunkNext(p);
@@ -103,7 +98,7 @@ export function indexCheck(ranks: u32): i32 {
       if (last != load<u32>(l, LANE_LAST)) return 20;
       if (count != load<u32>(l, LANE_HELD) || !count) return 21;
       if (top != load<u32>(l, LANE_TOP)) return 22;
-      if (reach(lane, 0) != load<u32>(l, LANE_COVERED)) return 23;
+      if (reach(l, 0) != load<u32>(l, LANE_COVERED)) return 23;
       blocks += count;
     }
     if (blocks != load<u32>(slotAt(slot), 4)) return 24;

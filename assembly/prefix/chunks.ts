@@ -8,8 +8,8 @@
 // The chunk of a block is the last one whose base is not above the block's offset, if it
 // reaches that far. A lane's list is ascending by base and has no empty chunk.
 import { slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
-import { LANE_FIRST, LANE_LAST, LANE_TOP, laneAt, laneRun } from "./lanes";
-import { hashAt, runAt } from "./runs";
+import { LANE_FIRST, LANE_LAST, LANE_TOP, laneRun } from "./lanes";
+import { hashAt } from "./runs";
 
 const ID_BITS: u64 = 21;
 const ID_MASK: u64 = (1 << 21) - 1;
@@ -27,7 +27,7 @@ let pageShift: u32 = 8;
 let byteShift: u32 = 8;
 
 // The chunk used last; a store or a scan goes on from there.
-let hintLane: u32 = 0;
+let hintLane: usize = 0;
 let hintChunk: u32 = 0;
 
 export function chunksInit(own: bool): bool {
@@ -51,8 +51,8 @@ export function chunksInit(own: bool): bool {
 }
 
 // @ts-ignore: decorator
-@inline export function chunkLane(p: usize): u32 {
-  return load<u32>(p);
+@inline export function chunkLane(p: usize): usize {
+  return load<usize>(p);
 }
 
 // @ts-ignore: decorator
@@ -111,15 +111,14 @@ function setLinks(p: usize, next: u32, previous: u32, base: u32): void {
 // @ts-ignore: decorator
 @inline export function sequenceAt(position: u32): u64 {
   const p = chunkAt(position >> 5);
-  return hashAt(runAt(laneRun(laneAt(chunkLane(p)))), offsetAt(p, position));
+  return hashAt(laneRun(chunkLane(p)), offsetAt(p, position));
 }
 
 /** The last chunk of a lane that begins at or before `offset`, 0 when none does. */
-export function chunkBefore(lane: u32, offset: u32): u32 {
+export function chunkBefore(lane: usize, offset: u32): u32 {
   let c = hintChunk;
   if (hintLane != lane) {
-    const p = laneAt(lane);
-    c = offset < load<u32>(p, LANE_TOP) >> 1 ? load<u32>(p, LANE_FIRST) : load<u32>(p, LANE_LAST);
+    c = offset < load<u32>(lane, LANE_TOP) >> 1 ? load<u32>(lane, LANE_FIRST) : load<u32>(lane, LANE_LAST);
     if (!c) return 0;
   }
   let p = chunkAt(c);
@@ -140,7 +139,7 @@ export function chunkBefore(lane: u32, offset: u32): u32 {
 }
 
 /** Position of the block that a lane holds at `offset`, 0 when it does not hold it. */
-export function positionIn(lane: u32, offset: u32): u32 {
+export function positionIn(lane: usize, offset: u32): u32 {
   const c = chunkBefore(lane, offset);
   if (!c) return 0;
   const p = chunkAt(c);
@@ -151,17 +150,16 @@ export function positionIn(lane: u32, offset: u32): u32 {
 }
 
 /** An empty chunk behind `before` (0 = in front), with this base; 0 when there is no room. */
-export function chunkInsert(lane: u32, before: u32, base: u32): u32 {
+export function chunkInsert(lane: usize, before: u32, base: u32): u32 {
   const id = slabTake(chunkSlab);
   if (!id) return 0;
-  const l = laneAt(lane);
-  const next = before ? chunkNext(chunkAt(before)) : load<u32>(l, LANE_FIRST);
+  const next = before ? chunkNext(chunkAt(before)) : load<u32>(lane, LANE_FIRST);
   const p = chunkAt(id);
-  store<u32>(p, lane);
+  store<usize>(p, lane);
   chunkSetMask(p, 0);
   setLinks(p, next, before, base);
-  join(l, before, id);
-  join(l, id, next);
+  join(lane, before, id);
+  join(lane, id, next);
   hintLane = lane;
   hintChunk = id;
   return id;
@@ -180,34 +178,31 @@ function join(lane: usize, a: u32, b: u32): void {
 }
 
 /** A chunk for `offset`, where `before` is what chunkBefore() answered and does not reach it. */
-export function chunkFor(lane: u32, before: u32, offset: u32): u32 {
+export function chunkFor(lane: usize, before: u32, offset: u32): u32 {
   let base = offset;
   if (before) base -= (offset - chunkBase(chunkAt(before))) % chunkSpan;
   // A lane often begins in the middle of its run and goes on from there.
-  else if (load<u32>(laneAt(lane), LANE_FIRST)) base -= offset % chunkSpan;
+  else if (load<u32>(lane, LANE_FIRST)) base -= offset % chunkSpan;
   return chunkInsert(lane, before, base);
 }
 
 /** Takes a chunk out of its lane and frees it. */
 export function chunkRemove(id: u32): void {
   const p = chunkAt(id);
-  join(laneAt(chunkLane(p)), chunkPrevious(p), chunkNext(p));
+  join(chunkLane(p), chunkPrevious(p), chunkNext(p));
   hintLane = 0;
   slabGive(chunkSlab, id);
 }
 
 /** Moves the chunks from `from` to the list's end to an empty lane, `shift` blocks nearer to its start. */
-export function chunksMove(from: u32, lane: u32, to: u32, shift: u32): void {
-  const source = laneAt(lane);
-  const target = laneAt(to);
-  const first = chunkAt(from);
-  const last = load<u32>(source, LANE_LAST);
-  join(source, chunkPrevious(first), 0);
-  join(target, load<u32>(target, LANE_LAST), from);
-  store<u32>(target, last, LANE_LAST);
+export function chunksMove(from: u32, lane: usize, to: usize, shift: u32): void {
+  const last = load<u32>(lane, LANE_LAST);
+  join(lane, chunkPrevious(chunkAt(from)), 0);
+  join(to, load<u32>(to, LANE_LAST), from);
+  store<u32>(to, last, LANE_LAST);
   for (let c = from; c; ) {
     const p = chunkAt(c);
-    store<u32>(p, to);
+    store<usize>(p, to);
     setLinks(p, chunkNext(p), chunkPrevious(p), chunkBase(p) - shift);
     c = chunkNext(p);
   }

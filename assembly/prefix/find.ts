@@ -4,8 +4,8 @@
 // when it is full on the next run or covers what matches of it; else it leaves with its depth.
 // The set is a set of a few (sets.ts) or, beyond four ranks, the bitset at `activeBits`.
 import { take } from "../memory/arena";
-import { LANE_COVERED, LANE_NEXT, laneAt, laneFind, laneHolder, seatCovered, seatsOf, seatSlot, slotBytes } from "./lanes";
-import { matchedRun, matchedRunId, RUN_PARTIAL, RUN_SET, runMatch } from "./runs";
+import { LANE_COVERED, LANE_NEXT, laneFind, laneHolder, seatCovered, seatsOf, seatSlot, slotBytes } from "./lanes";
+import { matchedRun, RUN_PARTIAL, RUN_SET, runMatch } from "./runs";
 import { BITSET, mark, maskOf, setBits, setFirst, setGather, setHas, setInsert, setRest, setTag, setWidth, wordOf } from "./sets";
 
 /** Results of indexFind(): | slot u32 | depth in blocks u32 | each, in no order; a rank with depth 0 is absent. */
@@ -75,8 +75,7 @@ export function indexFind(sequences: usize, n: u32): u32 {
 }
 
 /** The slots of a word leave. */
-// @ts-ignore: decorator
-@inline function leaveWord(word: u64, base: u32, depth: u32): void {
+function leaveWord(word: u64, base: u32, depth: u32): void {
   for (let m = word; m; m &= m - 1) leave(base + <u32>ctz<u64>(m), depth);
 }
 
@@ -105,8 +104,8 @@ function begin(run: usize, matched: u32): void {
   const seats = seatsOf(run);
   for (let i = 0; i < seats; i++) join(seatSlot(run, i), seatCovered(run, i), matched);
   if (seats >= 0) return;
-  for (let lane = load<u32>(run, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
-    join(laneHolder(laneAt(lane)), load<u32>(laneAt(lane), LANE_COVERED), matched);
+  for (let lane = load<usize>(run, RUN_PARTIAL); lane; lane = load<usize>(lane, LANE_NEXT)) {
+    join(laneHolder(lane), load<u32>(lane, LANE_COVERED), matched);
   }
 }
 
@@ -154,8 +153,8 @@ function narrowFew(run: usize, full: u64, depth: u32, matched: u32): void {
 function coveredBy(run: usize, slot: u32): u32 {
   const seats = seatsOf(run);
   for (let i = 0; i < seats; i++) if (seatSlot(run, i) == slot) return seatCovered(run, i);
-  const lane = seats < 0 ? laneFind(matchedRunId, slot) : 0;
-  return lane ? load<u32>(laneAt(lane), LANE_COVERED) : 0;
+  const lane = seats < 0 ? laneFind(run, slot) : 0;
+  return lane ? load<u32>(lane, LANE_COVERED) : 0;
 }
 
 /** An active rank that holds `covered` blocks of this run in a partial lane is kept, or leaves. */
@@ -173,8 +172,8 @@ function narrowMany(run: usize, full: u64, depth: u32, matched: u32): void {
   const seats = seatsOf(run);
   for (let i = 0; i < seats; i++) keep(seatSlot(run, i), seatCovered(run, i), depth, matched);
   if (seats < 0) {
-    for (let lane = load<u32>(run, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
-      keep(laneHolder(laneAt(lane)), load<u32>(laneAt(lane), LANE_COVERED), depth, matched);
+    for (let lane = load<usize>(run, RUN_PARTIAL); lane; lane = load<usize>(lane, LANE_NEXT)) {
+      keep(laneHolder(lane), load<u32>(lane, LANE_COVERED), depth, matched);
     }
   }
   deepest = max(deepest, depth);

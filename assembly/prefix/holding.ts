@@ -23,7 +23,6 @@ import {
   LANE_NEXT,
   LANE_TOP,
   holderSlot,
-  laneAt,
   laneDemote,
   laneFree,
   laneHolder,
@@ -35,12 +34,11 @@ import {
   SLOT_BITS,
   slotAt,
 } from "./lanes";
-import { nameDrop, nameHash, nameLocate, namePut } from "./names";
+import { nameDrop, nameFind, nameHash, namePut } from "./names";
 import {
   RUN_FULL,
   RUN_LOWER,
   RUN_PARTIAL,
-  runAt,
   runCut,
   runFree,
   runIsHeld,
@@ -80,7 +78,7 @@ export function holdingInit(): void {
  * Lets a lane hold the block at `offset` under `name` (`hash` = nameHash of it). A block held
  * already takes the new name. False when there is no room, nothing changed.
  */
-export function hold(lane: u32, offset: u32, name: u64, hash: u64): bool {
+export function hold(lane: usize, offset: u32, name: u64, hash: u64): bool {
   let c = chunkBefore(lane, offset);
   if (!c || offset - chunkBase(chunkAt(c)) >= chunkSpan) {
     c = chunkFor(lane, c, offset);
@@ -90,10 +88,9 @@ export function hold(lane: u32, offset: u32, name: u64, hash: u64): bool {
   const bit = offset - chunkBase(p) + chunkLow;
   const position = positionOf(c, bit);
   const mask = chunkMask(p);
-  const l = laneAt(lane);
   if ((mask >> bit) & 1) {
     duplicateBlocks++;
-    return ownNames || rename(laneHolder(l), position, name, hash);
+    return ownNames || rename(laneHolder(lane), position, name, hash);
   }
   if (!namePut(hash, position)) {
     if (!mask) chunkRemove(c);
@@ -101,15 +98,15 @@ export function hold(lane: u32, offset: u32, name: u64, hash: u64): bool {
   }
   if (!ownNames) store<u64>(nameAddress(position), name);
   chunkSetMask(p, mask | (1 << bit));
-  store<u32>(l, load<u32>(l, LANE_HELD) + 1, LANE_HELD);
-  countHeld(laneHolder(l), 1);
-  const top = load<u32>(l, LANE_TOP);
-  if (offset >= top) store<u32>(l, offset + 1, LANE_TOP);
-  if (offset == load<u32>(l, LANE_COVERED)) {
+  store<u32>(lane, load<u32>(lane, LANE_HELD) + 1, LANE_HELD);
+  countHeld(laneHolder(lane), 1);
+  const top = load<u32>(lane, LANE_TOP);
+  if (offset >= top) store<u32>(lane, offset + 1, LANE_TOP);
+  if (offset == load<u32>(lane, LANE_COVERED)) {
     const covered = offset + 1 < top ? reach(lane, offset + 1) : offset + 1;
-    const run = runAt(laneRun(l));
-    setCovered(run, l, covered);
-    if (laneIsPartial(l) && covered == runLength(run)) lanePromote(lane);
+    const run = laneRun(lane);
+    setCovered(run, lane, covered);
+    if (laneIsPartial(lane) && covered == runLength(run)) lanePromote(lane);
   }
   return true;
 }
@@ -119,14 +116,14 @@ function rename(holder: u32, position: u32, name: u64, hash: u64): bool {
   const old = load<u64>(at);
   if (old == name) return true;
   if (!namePut(hash, position)) return false;
-  nameLocate(nameHash(holder, old), position);
+  nameFind(nameHash(holder, old), holder, old);
   nameDrop();
   store<u64>(at, name);
   return true;
 }
 
 /** Where the blocks that a lane holds from `offset` on end. */
-export function reach(lane: u32, offset: u32): u32 {
+export function reach(lane: usize, offset: u32): u32 {
   let c = chunkBefore(lane, offset);
   while (c) {
     const p = chunkAt(c);
@@ -146,59 +143,57 @@ export function reach(lane: u32, offset: u32): u32 {
  * Lets go of the block at a position whose name is out of the table already. Answers the run if
  * its end may now be held by nobody, for trimRun(); else 0.
  */
-export function letGo(position: u32): u32 {
+export function letGo(position: u32): usize {
   const c = position >> 5;
   const p = chunkAt(c);
   const lane = chunkLane(p);
-  const l = laneAt(lane);
-  const run = laneRun(l);
+  const run = laneRun(lane);
   const offset = offsetAt(p, position);
-  countHeld(laneHolder(l), -1);
+  countHeld(laneHolder(lane), -1);
   const mask = chunkMask(p) & ~(1 << (position & 31));
   chunkSetMask(p, mask);
   if (!mask) chunkRemove(c);
-  const left = load<u32>(l, LANE_HELD) - 1;
-  store<u32>(l, left, LANE_HELD);
-  const top = load<u32>(l, LANE_TOP);
-  const length = runLength(runAt(run));
+  const left = load<u32>(lane, LANE_HELD) - 1;
+  store<u32>(lane, left, LANE_HELD);
+  const top = load<u32>(lane, LANE_TOP);
+  const atEnd = top == runLength(run) ? run : 0;
   if (!left) {
     laneFree(lane);
-    if (runIsHeld(runAt(run))) return top == length ? run : 0;
+    if (runIsHeld(run)) return atEnd;
     runFree(run);
     return 0;
   }
-  if (offset < load<u32>(l, LANE_COVERED)) {
-    if (laneIsFull(l)) laneDemote(lane);
-    setCovered(runAt(run), l, offset);
+  if (offset < load<u32>(lane, LANE_COVERED)) {
+    if (laneIsFull(lane)) laneDemote(lane);
+    setCovered(run, lane, offset);
   }
   if (offset + 1 != top) return 0;
-  store<u32>(l, laneEnd(l), LANE_TOP);
-  return top == length ? run : 0;
+  store<u32>(lane, laneEnd(lane), LANE_TOP);
+  return atEnd;
 }
 
 /** One past the last block that a lane holds. */
-export function laneEnd(l: usize): u32 {
-  const last = load<u32>(l, LANE_LAST);
+export function laneEnd(lane: usize): u32 {
+  const last = load<u32>(lane, LANE_LAST);
   if (!last) return 0;
   const p = chunkAt(last);
   return chunkBase(p) + 32 - <u32>clz<u32>(chunkMask(p)) - chunkLow;
 }
 
 /** Cuts the end of a run that nobody holds. */
-export function trimRun(id: u32): void {
-  const p = runAt(id);
-  if (load<u32>(p, RUN_FULL)) return;
-  const length = highestTop(load<u32>(p, RUN_LOWER), highestTop(load<u32>(p, RUN_PARTIAL), 0));
-  if (length >= runLength(p) || !length) return;
-  runCut(p, length);
-  for (let lane = load<u32>(p, RUN_PARTIAL); lane; ) {
-    const next = load<u32>(laneAt(lane), LANE_NEXT);
-    if (load<u32>(laneAt(lane), LANE_COVERED) == length) lanePromote(lane);
+export function trimRun(run: usize): void {
+  if (load<usize>(run, RUN_FULL)) return;
+  const length = highestTop(load<usize>(run, RUN_LOWER), highestTop(load<usize>(run, RUN_PARTIAL), 0));
+  if (length >= runLength(run) || !length) return;
+  runCut(run, length);
+  for (let lane = load<usize>(run, RUN_PARTIAL); lane; ) {
+    const next = load<usize>(lane, LANE_NEXT);
+    if (load<u32>(lane, LANE_COVERED) == length) lanePromote(lane);
     lane = next;
   }
 }
 
-function highestTop(lane: u32, top: u32): u32 {
-  for (; lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) top = max(top, load<u32>(laneAt(lane), LANE_TOP));
+function highestTop(lane: usize, top: u32): u32 {
+  for (; lane; lane = load<usize>(lane, LANE_NEXT)) top = max(top, load<u32>(lane, LANE_TOP));
   return top;
 }

@@ -10,7 +10,7 @@ import { slabLive } from "../memory/slab";
 import { chunkBytes, chunksInit, chunkSlab } from "./chunks";
 import { findInit } from "./find";
 import { holdingInit } from "./holding";
-import { tableMask } from "./ids";
+import { tableMask } from "./tables";
 import { LANE_BYTES, lanes, lanesInit, laneSlab, rankLimit, slotAt, SLOT_LIMIT } from "./lanes";
 import { lowerInit } from "./lower";
 import { namesBytes, namesInit } from "./names";

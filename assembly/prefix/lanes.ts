@@ -3,15 +3,15 @@
 //
 //   lane 64 B   | run u32 | holder u32 | covered u32 | held u32 | top u32 | list u32 |
 //               | first chunk u32 | last chunk u32 | next, previous of the run's list u32 × 2 |
-//               | next, previous of the rank's list u32 × 2 | - 16 B |
+//               | next, previous of the rank's list u32 × 2 | slab id u32 | - 12 B |
 //
 // A holder is a rank slot with its tier in the bits above 14. top is one past the last held
 // block. A lane is in one of its run's lists: full (device, all blocks; its slot is in the
-// run's set too), partial (device) or lower (any other tier).
+// run's set too), partial (device) or lower (any other tier). A lane is named by its address.
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
 import { takeZeroed } from "../memory/arena";
-import { tableDrop, tableHome, tableInit, tableMask, tablePut, tableReserve, tableSlot } from "./ids";
-import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SEATED, RUN_SEATS, RUN_SET, runAt } from "./runs";
+import { tableDrop, tableHome, tableInit, tableMask, tablePut, tableReserve, tableSlot } from "./tables";
+import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SEATED, RUN_SEATS, RUN_SET } from "./runs";
 import { setAdd, setRemove } from "./sets";
 
 export const LANE_BYTES: u32 = 64;
@@ -25,8 +25,7 @@ export const LANE_NEXT: usize = 32;
 const LANE_PREVIOUS: usize = 36;
 export const LANE_RANK_NEXT: usize = 40;
 const LANE_RANK_PREVIOUS: usize = 44;
-/** Lane ids stay below this, so that a chunk can name them. */
-export const LANE_LIMIT: u32 = 1 << 24;
+const LANE_ID: usize = 48;
 
 export const SLOT_BITS: u32 = 14;
 export const SLOT_LIMIT: u32 = 1 << SLOT_BITS;
@@ -53,14 +52,14 @@ export function lanesInit(maxRanks: u32): bool {
   return true;
 }
 
-// @ts-ignore: decorator
-@inline export function laneAt(id: u32): usize {
+/** The lane with a slab id, for walks over all of them. */
+export function laneOfId(id: u32): usize {
   return slabAt(directory, LANE_BYTES, id);
 }
 
 // @ts-ignore: decorator
-@inline export function laneRun(p: usize): u32 {
-  return load<u32>(p);
+@inline export function laneRun(p: usize): usize {
+  return load<usize>(p);
 }
 
 // @ts-ignore: decorator
@@ -92,40 +91,37 @@ export function lanesInit(maxRanks: u32): bool {
 /** True when the lane is in its run's partial list. */
 // @ts-ignore: decorator
 @inline export function laneIsPartial(p: usize): bool {
-  return load<u32>(p, LANE_LIST) == <u32>RUN_PARTIAL;
+  return load<usize>(p, LANE_LIST) == RUN_PARTIAL;
 }
 
 /** True when the lane is in its run's full list. */
 // @ts-ignore: decorator
 @inline export function laneIsFull(p: usize): bool {
-  return load<u32>(p, LANE_LIST) == <u32>RUN_FULL;
+  return load<usize>(p, LANE_LIST) == RUN_FULL;
 }
 
 // @ts-ignore: decorator
-@inline function laneKey(run: u32, holder: u32): u32 {
+@inline function laneKey(run: usize, holder: u32): u32 {
   return <u32>((((<u64>run << 16) | holder) * 0x9E3779B97F4A7C15) >> 32);
 }
 
 /** The lane of this holder on this run, 0 when there is none. */
-export function laneFind(run: u32, holder: u32): u32 {
+export function laneFind(run: usize, holder: u32): usize {
   const key = laneKey(run, holder);
   const mask = tableMask(lanes);
   let i = tableHome(lanes, key);
   while (true) {
     const s = tableSlot(lanes, i);
-    const id = load<u32>(s);
-    if (!id) return 0;
-    if (load<u32>(s, 4) == key) {
-      const p = laneAt(id);
-      if (laneRun(p) == run && laneHolder(p) == holder) return id;
-    }
+    const lane = load<usize>(s);
+    if (!lane) return 0;
+    if (load<u32>(s, 4) == key && laneRun(lane) == run && laneHolder(lane) == holder) return lane;
     i = (i + 1) & mask;
   }
 }
 
-// A run with at most five partial lanes keeps | slot | covered << 14 | of each in its seats, so that
+// A run with at most four partial lanes keeps | slot | covered << 14 | of each in its seats, so that
 // a lookup reads no lane. Seats taken: 0 = to be filled anew, SEATS + 2 = too many lanes, else lanes + 1.
-const SEATS: u32 = 5;
+const SEATS: u32 = 4;
 
 /** Coverage of a lane; the run's seats are filled anew when they are next asked for. */
 // @ts-ignore: decorator
@@ -146,9 +142,8 @@ function fillSeats(run: usize): i32 {
   store<u32>(run, min(count, SEATS + 1) + 1, RUN_SEATED);
   if (count > SEATS) return -1;
   let seat = run + RUN_SEATS;
-  for (let lane = load<u32>(run, RUN_PARTIAL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) {
-    const p = laneAt(lane);
-    store<u32>(seat, laneHolder(p) | (load<u32>(p, LANE_COVERED) << SLOT_BITS));
+  for (let lane = load<usize>(run, RUN_PARTIAL); lane; lane = load<usize>(lane, LANE_NEXT)) {
+    store<u32>(seat, laneHolder(lane) | (load<u32>(lane, LANE_COVERED) << SLOT_BITS));
     seat += 4;
   }
   return <i32>count;
@@ -165,25 +160,24 @@ function fillSeats(run: usize): i32 {
   return load<u32>(run + (<usize>i << 2), RUN_SEATS) >> SLOT_BITS;
 }
 
-function listAdd(run: usize, list: u32, lane: u32, p: usize): void {
+function listAdd(run: usize, list: usize, lane: usize): void {
   const head = run + list;
-  const next = load<u32>(head);
-  store<u32>(p, list, LANE_LIST);
-  store<u32>(p, next, LANE_NEXT);
-  store<u32>(p, 0, LANE_PREVIOUS);
-  if (next) store<u32>(laneAt(next), lane, LANE_PREVIOUS);
-  store<u32>(head, lane);
-  if (list == <u32>RUN_PARTIAL) countPartials(run, 1);
+  const next = load<usize>(head);
+  store<usize>(lane, list, LANE_LIST);
+  store<usize>(lane, next, LANE_NEXT);
+  store<usize>(lane, 0, LANE_PREVIOUS);
+  if (next) store<usize>(next, lane, LANE_PREVIOUS);
+  store<usize>(head, lane);
+  if (list == RUN_PARTIAL) countPartials(run, 1);
 }
 
-function listRemove(run: usize, p: usize): void {
-  const list = load<u32>(p, LANE_LIST);
-  const next = load<u32>(p, LANE_NEXT);
-  const previous = load<u32>(p, LANE_PREVIOUS);
-  if (next) store<u32>(laneAt(next), previous, LANE_PREVIOUS);
-  if (previous) store<u32>(laneAt(previous), next, LANE_NEXT);
-  else store<u32>(run + list, next);
-  if (list == <u32>RUN_PARTIAL) countPartials(run, -1);
+function listRemove(run: usize, lane: usize): void {
+  const list = load<usize>(lane, LANE_LIST);
+  const next = load<usize>(lane, LANE_NEXT);
+  const previous = load<usize>(lane, LANE_PREVIOUS);
+  if (next) store<usize>(next, previous, LANE_PREVIOUS);
+  store<usize>(previous ? previous + LANE_NEXT : run + list, next);
+  if (list == RUN_PARTIAL) countPartials(run, -1);
 }
 
 function countPartials(run: usize, more: i32): void {
@@ -192,57 +186,54 @@ function countPartials(run: usize, more: i32): void {
 }
 
 /** An empty lane; 0 when there is no room. */
-export function laneNew(run: u32, holder: u32): u32 {
+export function laneNew(run: usize, holder: u32): usize {
   if (!tableReserve(lanes, 1)) return 0;
   const id = slabTake(laneSlab);
   if (!id) return 0;
-  const p = laneAt(id);
-  memory.fill(p, 0, LANE_BYTES);
-  store<u32>(p, run);
-  store<u32>(p, holder, 4);
+  const lane = laneOfId(id);
+  memory.fill(lane, 0, LANE_BYTES);
+  store<usize>(lane, run);
+  store<u32>(lane, holder, 4);
+  store<u32>(lane, id, LANE_ID);
   const slot = holderSlot(holder);
   slotBytes = max(slotBytes, bytesToReach(slot));
   const head = slotAt(slot);
-  const next = load<u32>(head);
-  store<u32>(p, next, LANE_RANK_NEXT);
-  if (next) store<u32>(laneAt(next), id, LANE_RANK_PREVIOUS);
-  store<u32>(head, id);
-  tablePut(lanes, laneKey(run, holder), id);
-  listAdd(runAt(run), <u32>(holder >> SLOT_BITS ? RUN_LOWER : RUN_PARTIAL), id, p);
-  return id;
+  const next = load<usize>(head);
+  store<usize>(lane, next, LANE_RANK_NEXT);
+  if (next) store<usize>(next, lane, LANE_RANK_PREVIOUS);
+  store<usize>(head, lane);
+  tablePut(lanes, laneKey(run, holder), lane);
+  listAdd(run, holder >> SLOT_BITS ? RUN_LOWER : RUN_PARTIAL, lane);
+  return lane;
 }
 
 /** Takes an empty lane out of every list; its run may be left without lanes. */
-export function laneFree(id: u32): void {
-  const p = laneAt(id);
-  const run = runAt(laneRun(p));
-  const slot = holderSlot(laneHolder(p));
-  if (laneIsFull(p)) setRemove(run + RUN_SET, slot);
-  listRemove(run, p);
-  const next = load<u32>(p, LANE_RANK_NEXT);
-  const previous = load<u32>(p, LANE_RANK_PREVIOUS);
-  if (next) store<u32>(laneAt(next), previous, LANE_RANK_PREVIOUS);
-  if (previous) store<u32>(laneAt(previous), next, LANE_RANK_NEXT);
-  else store<u32>(slotAt(slot), next);
-  tableDrop(lanes, laneKey(laneRun(p), laneHolder(p)), id);
-  store<u32>(p, 0, LANE_HELD);
-  slabGive(laneSlab, id);
+export function laneFree(lane: usize): void {
+  const run = laneRun(lane);
+  const slot = holderSlot(laneHolder(lane));
+  if (laneIsFull(lane)) setRemove(run + RUN_SET, slot);
+  listRemove(run, lane);
+  const next = load<usize>(lane, LANE_RANK_NEXT);
+  const previous = load<usize>(lane, LANE_RANK_PREVIOUS);
+  if (next) store<usize>(next, previous, LANE_RANK_PREVIOUS);
+  store<usize>(previous ? previous + LANE_RANK_NEXT : slotAt(slot), next);
+  tableDrop(lanes, laneKey(run, laneHolder(lane)), lane);
+  store<u32>(lane, 0, LANE_HELD);
+  slabGive(laneSlab, load<u32>(lane, LANE_ID));
 }
 
 /** Moves a partial lane that covers its run to the full ones; where the set finds no room it stays, which only costs time. */
-export function lanePromote(id: u32): void {
-  const p = laneAt(id);
-  const run = runAt(laneRun(p));
-  if (!setAdd(run + RUN_SET, laneHolder(p))) return;
-  listRemove(run, p);
-  listAdd(run, <u32>RUN_FULL, id, p);
+export function lanePromote(lane: usize): void {
+  const run = laneRun(lane);
+  if (!setAdd(run + RUN_SET, laneHolder(lane))) return;
+  listRemove(run, lane);
+  listAdd(run, RUN_FULL, lane);
 }
 
 /** Moves a full lane to the partial ones. */
-export function laneDemote(id: u32): void {
-  const p = laneAt(id);
-  const run = runAt(laneRun(p));
-  setRemove(run + RUN_SET, laneHolder(p));
-  listRemove(run, p);
-  listAdd(run, <u32>RUN_PARTIAL, id, p);
+export function laneDemote(lane: usize): void {
+  const run = laneRun(lane);
+  setRemove(run + RUN_SET, laneHolder(lane));
+  listRemove(run, lane);
+  listAdd(run, RUN_PARTIAL, lane);
 }

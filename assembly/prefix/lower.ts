@@ -3,7 +3,7 @@
 import { takeZeroed, take } from "../memory/arena";
 import { indexOut, indexOutCount } from "./find";
 import { heldInTier, reach } from "./holding";
-import { holderSlot, LANE_NEXT, laneAt, laneHolder, SLOT_BITS, TIERS } from "./lanes";
+import { holderSlot, LANE_NEXT, laneHolder, SLOT_BITS, TIERS } from "./lanes";
 import { matchedRun, RUN_LOWER, runMatch } from "./runs";
 
 /** Results of indexFindLower(): | slot u32 | host blocks u32 | disk and external blocks u32 | each; a rank without any is absent. */
@@ -44,16 +44,14 @@ function walk(sequences: usize, n: u32, tier: u32): void {
   for (let depth: u32 = 0; depth < n; ) {
     const matched = runMatch(sequences + (<usize>depth << 3), n - depth);
     if (!matched) return;
-    for (let lane = load<u32>(matchedRun, RUN_LOWER); lane; ) {
-      const l = laneAt(lane);
-      if (laneHolder(l) >> SLOT_BITS == tier) goOn(lane, holderSlot(laneHolder(l)), tier, depth, matched);
-      lane = load<u32>(l, LANE_NEXT);
+    for (let lane = load<usize>(matchedRun, RUN_LOWER); lane; lane = load<usize>(lane, LANE_NEXT)) {
+      if (laneHolder(lane) >> SLOT_BITS == tier) goOn(lane, holderSlot(laneHolder(lane)), tier, depth, matched);
     }
     depth += matched;
   }
 }
 
-function goOn(lane: u32, slot: u32, tier: u32, depth: u32, matched: u32): void {
+function goOn(lane: usize, slot: u32, tier: u32, depth: u32, matched: u32): void {
   const state = reachedBy(slot);
   const from = load<u32>(state);
   if (from < depth || from >= depth + matched) return;

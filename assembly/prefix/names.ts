@@ -11,7 +11,7 @@
 // so a partition grows page by page without reading a name.
 import { arenaBudget, give, take, takeZeroed } from "../memory/arena";
 import { chunkAt, chunkLane, nameAt } from "./chunks";
-import { laneAt, laneHolder } from "./lanes";
+import { laneHolder } from "./lanes";
 
 const PARTITION_BYTES: usize = 32;
 const USED: usize = 4;
@@ -61,8 +61,7 @@ export function namesInit(): bool {
   return partitions != 0;
 }
 
-// @ts-ignore: decorator
-@inline export function nameHash(holder: u32, name: u64): u64 {
+export function nameHash(holder: u32, name: u64): u64 {
   let x = name ^ (<u64>(holder + 1) * 0x9E3779B97F4A7C15);
   x ^= x >> 32;
   x *= 0xD6E8FEB86659FD93;
@@ -121,7 +120,7 @@ export function nameFind(hash: u64, holder: u32, name: u64): u32 {
       const entry = load<u32>(entryAt(group, i));
       if (entry >> 26 != tag >> 8) continue;
       const position = entry & POSITION;
-      if (nameAt(position) == name && laneHolder(laneAt(chunkLane(chunkAt(position >> 5)))) == holder) {
+      if (nameAt(position) == name && laneHolder(chunkLane(chunkAt(position >> 5))) == holder) {
         foundGroup = group;
         foundIndex = i;
         foundPartition = d;
@@ -133,28 +132,6 @@ export function nameFind(hash: u64, holder: u32, name: u64): u32 {
       openGroup = free;
       openHash = hash;
       return 0;
-    }
-    if (++g == groups) g = 0;
-  }
-}
-
-/** As nameFind() for a position that is known to be there. */
-export function nameLocate(hash: u64, position: u32): void {
-  const d = partitionOf(hash);
-  const groups = load<u32>(d);
-  const pages = <usize>load<u32>(d, PAGES);
-  const tag = tagOf(hash);
-  let g = (tag * groups) >> 14;
-  while (true) {
-    const group = groupAt(pages, g);
-    for (let m = matching(group, tag); m; m &= m - 1) {
-      const i = <usize>ctz<u32>(m);
-      if ((load<u32>(entryAt(group, i)) & POSITION) == position) {
-        foundGroup = group;
-        foundIndex = i;
-        foundPartition = d;
-        return;
-      }
     }
     if (++g == groups) g = 0;
   }

@@ -6,7 +6,6 @@ import {
   holderOf,
   LANE_FIRST,
   LANE_TOP,
-  laneAt,
   laneFree,
   laneHolder,
   laneRun,
@@ -14,8 +13,8 @@ import {
   slotAt,
   TIERS,
 } from "./lanes";
-import { nameDrop, nameFind, nameHash, nameLocate } from "./names";
-import { runAt, runFree, runIsHeld, runLength } from "./runs";
+import { nameDrop, nameFind, nameHash } from "./names";
+import { runFree, runIsHeld, runLength } from "./runs";
 
 /** Names that removals did not find. */
 export let indexUnknownRemoves: u64 = 0;
@@ -29,7 +28,7 @@ export function indexRemove(slot: u32, tier: u32, names: usize, n: u32): u32 {
   if (slot >= rankLimit || tier >= TIERS) return 0;
   const holder = holderOf(slot, tier);
   let removed: u32 = 0;
-  let open: u32 = 0;
+  let open: usize = 0;
   for (let j: u32 = 0; j < n; j++) {
     const at = names + (<usize>j << 3);
     if (!(j & (WINDOW - 1))) {
@@ -46,10 +45,10 @@ export function indexRemove(slot: u32, tier: u32, names: usize, n: u32): u32 {
     removed++;
     if (!run || run == open) continue;
     // Trimming waits until the batch turns to another run: a tail goes block by block.
-    if (open && runIsHeld(runAt(open))) trimRun(open);
+    if (open && runIsHeld(open)) trimRun(open);
     open = run;
   }
-  if (open && runIsHeld(runAt(open))) trimRun(open);
+  if (open && runIsHeld(open)) trimRun(open);
   return removed;
 }
 
@@ -57,19 +56,19 @@ export function indexRemove(slot: u32, tier: u32, names: usize, n: u32): u32 {
 export function indexClearRank(slot: u32): u32 {
   if (slot >= rankLimit) return 0;
   let removed: u32 = 0;
-  for (let lane = load<u32>(slotAt(slot)); lane; lane = load<u32>(slotAt(slot))) {
-    const l = laneAt(lane);
-    const run = laneRun(l);
-    const reachesEnd = load<u32>(l, LANE_TOP) == runLength(runAt(run));
+  for (let lane = load<usize>(slotAt(slot)); lane; lane = load<usize>(slotAt(slot))) {
+    const run = laneRun(lane);
+    const holder = laneHolder(lane);
+    const reachesEnd = load<u32>(lane, LANE_TOP) == runLength(run);
     let blocks: u32 = 0;
-    for (let c = load<u32>(l, LANE_FIRST); c; c = load<u32>(l, LANE_FIRST)) {
-      blocks += dropNames(c, laneHolder(l));
+    for (let c = load<u32>(lane, LANE_FIRST); c; c = load<u32>(lane, LANE_FIRST)) {
+      blocks += dropNames(c, holder);
       chunkRemove(c);
     }
-    countHeld(laneHolder(l), -(<i32>blocks));
+    countHeld(holder, -(<i32>blocks));
     removed += blocks;
     laneFree(lane);
-    if (!runIsHeld(runAt(run))) runFree(run);
+    if (!runIsHeld(run)) runFree(run);
     else if (reachesEnd) trimRun(run);
   }
   return removed;
@@ -79,8 +78,8 @@ export function indexClearRank(slot: u32): u32 {
 function dropNames(c: u32, holder: u32): u32 {
   const mask = chunkMask(chunkAt(c));
   for (let m = mask; m; m &= m - 1) {
-    const position = positionOf(c, <u32>ctz<u32>(m));
-    nameLocate(nameHash(holder, nameAt(position)), position);
+    const name = nameAt(positionOf(c, <u32>ctz<u32>(m)));
+    nameFind(nameHash(holder, name), holder, name);
     nameDrop();
   }
   return <u32>popcnt<u32>(mask);

@@ -4,15 +4,14 @@
 import { arenaBudget, arenaInUse, arenaReserve } from "../memory/arena";
 import { slabLive, slabReserve } from "../memory/slab";
 import { CHUNK_LIMIT, chunkBytes, chunkSlab, chunkSpan, ownNames, sequenceAt } from "./chunks";
-import { tableBound, tableReserve } from "./ids";
-import { bytesToReach, holderSlot, LANE_BYTES, LANE_LIMIT, laneSlab, lanes, slotBytes } from "./lanes";
+import { tableBound, tableReserve } from "./tables";
+import { bytesToReach, holderSlot, LANE_BYTES, laneSlab, lanes, slotBytes } from "./lanes";
 import { nameFind, nameHash, namesBound, namesReserve } from "./names";
 import {
   hashAt,
   heads,
   RUN_BYTES,
   RUN_MAX,
-  runAt,
   runFind,
   runLength,
   runSlab,
@@ -40,28 +39,25 @@ function untouched(bytes: u64): bool {
 
 /** Makes sure that so many more lanes and chunks can be had beside the store in progress. */
 export function spareRoom(moreLanes: u32, moreChunks: u32): bool {
-  if (!withinLimits(moreLanes, moreChunks)) return false;
+  if (!withinLimit(moreChunks)) return false;
   const records = <u64>moreLanes * LANE_BYTES + <u64>moreChunks * chunkBytes + 3 * REGION;
   const sets = 4 * max<u64>(64, slotBytes << 1);
   const tables = tableBound(lanes, moreLanes) + tableBound(heads, 1);
   return untouched(committed + records + sets + tables + 4 * EXTENT_STEP);
 }
 
-/** True when so many more lanes and chunks can still be named. */
-export function withinLimits(moreLanes: u32, moreChunks: u32): bool {
-  return (
-    <u64>slabLive(chunkSlab) + moreChunks < CHUNK_LIMIT &&
-    <u64>slabLive(laneSlab) + moreLanes < LANE_LIMIT
-  );
+/** True when so many more chunks can still be named. */
+export function withinLimit(moreChunks: u32): bool {
+  return <u64>slabLive(chunkSlab) + moreChunks < CHUNK_LIMIT;
 }
 
 /**
  * Makes room for `n` blocks with these sequence hashes and names, behind block `offset - 1` of
  * `run` (0 = at the root). False when there is none; nothing has changed then.
  */
-export function reserveStore(holder: u32, n: u32, sequences: usize, names: usize, run: u32, offset: u32): bool {
+export function reserveStore(holder: u32, n: u32, sequences: usize, names: usize, run: usize, offset: u32): bool {
   committed = bound(holder, n);
-  if (withinLimits(n + 1, n + 1) && untouched(committed)) return true;
+  if (withinLimit(n + 1) && untouched(committed)) return true;
   committed = (<u64>1) << 40;
   if (rehearse(holder, n, sequences, names, run, offset)) return true;
   spareClear();
@@ -77,7 +73,7 @@ export function reserveEnd(): void {
 let newRuns: u32 = 0;
 
 /** Walks the store without changing anything, and takes what it will need. */
-function rehearse(holder: u32, n: u32, sequences: usize, names: usize, run: u32, offset: u32): bool {
+function rehearse(holder: u32, n: u32, sequences: usize, names: usize, run: usize, offset: u32): bool {
   let pieces: u32 = 1;
   let unknown: u32 = 0;
   newRuns = 0;
@@ -90,7 +86,7 @@ function rehearse(holder: u32, n: u32, sequences: usize, names: usize, run: u32,
       const position = nameFind(nameHash(holder, name), holder, name);
       if (position && sequenceAt(position) != sequence) return false;
     }
-    if (run && offset < runLength(runAt(run)) && hashAt(runAt(run), offset) == sequence) {
+    if (run && offset < runLength(run) && hashAt(run, offset) == sequence) {
       offset++;
       continue;
     }
@@ -107,7 +103,7 @@ function rehearse(holder: u32, n: u32, sequences: usize, names: usize, run: u32,
   pieces += newRuns;
   const chunks = n / chunkSpan + (pieces << 1);
   return (
-    withinLimits(pieces, chunks) &&
+    withinLimit(chunks) &&
     slabReserve(runSlab, newRuns) &&
     slabReserve(laneSlab, pieces) &&
     slabReserve(chunkSlab, chunks) &&

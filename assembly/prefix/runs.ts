@@ -3,14 +3,14 @@
 //
 //   run 64 B   | hashes: extent start u32 | length u16 | capacity u16 | set of full slots u64 |
 //              | full lanes u32 | partial lanes u32 | lower lanes u32 | partial count u32 |
-//              | last hash u64 | seats taken u32 | seat u32 × 5 |
+//              | last hash u64 | slab id u32 | seats taken u32 | seat u32 × 4 |
 //
 // A run and what a lookup needs of it are one cache line: a few partial lanes have a copy of their
 // slot and coverage in the seats (lanes.ts). A branch is a run of its own, found by its first hash;
-// runs do not point to each other.
+// runs do not point to each other. A run is named by its address, which never changes.
 import { extentCapacity, extentGive, extentShrink, extentTake } from "../memory/extents";
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
-import { tableDrop, tableHome, tableInit, tableMask, tablePut, tableReserve, tableSlot } from "./ids";
+import { tableDrop, tableHome, tableInit, tableMask, tablePut, tableReserve, tableSlot } from "./tables";
 import { setFree } from "./sets";
 
 export const RUN_BYTES: u32 = 64;
@@ -20,8 +20,9 @@ export const RUN_PARTIAL: usize = 20;
 export const RUN_LOWER: usize = 24;
 export const RUN_PARTIALS: usize = 28;
 const RUN_LAST: usize = 32;
-export const RUN_SEATED: usize = 40;
-export const RUN_SEATS: usize = 44;
+const RUN_ID: usize = 40;
+export const RUN_SEATED: usize = 44;
+export const RUN_SEATS: usize = 48;
 /** Longest run, in blocks. */
 export const RUN_MAX: u32 = 4096;
 
@@ -45,8 +46,8 @@ export function runsInit(): bool {
   return true;
 }
 
-// @ts-ignore: decorator
-@inline export function runAt(id: u32): usize {
+/** The run with a slab id, for walks over all of them. */
+export function runOfId(id: u32): usize {
   return slabAt(directory, RUN_BYTES, id);
 }
 
@@ -73,7 +74,7 @@ export function runsInit(): bool {
 
 /** True for a record that stands for a run with at least one lane. */
 export function runIsHeld(p: usize): bool {
-  return (load<u32>(p, RUN_FULL) | load<u32>(p, RUN_PARTIAL) | load<u32>(p, RUN_LOWER)) != 0;
+  return (load<usize>(p, RUN_FULL) | load<usize>(p, RUN_PARTIAL) | load<usize>(p, RUN_LOWER)) != 0;
 }
 
 // @ts-ignore: decorator
@@ -82,44 +83,40 @@ export function runIsHeld(p: usize): bool {
 }
 
 /** The run that begins with this hash, 0 when there is none. */
-export function runFind(hash: u64): u32 {
+export function runFind(hash: u64): usize {
   const key = headKey(hash);
   const mask = tableMask(heads);
   let i = tableHome(heads, key);
   while (true) {
     const s = tableSlot(heads, i);
-    const id = load<u32>(s);
-    if (!id) return 0;
-    if (load<u32>(s, 4) == key && load<u64>(runHashes(runAt(id))) == hash) return id;
+    const run = load<usize>(s);
+    if (!run) return 0;
+    if (load<u32>(s, 4) == key && hashAt(run, 0) == hash) return run;
     i = (i + 1) & mask;
   }
 }
 
-/** The run that runMatch() found: its address, and its id. */
+/** The run that runMatch() found. */
 export let matchedRun: usize = 0;
-export let matchedRunId: u32 = 0;
 
 /**
  * How many of the `left` hashes at `query` lie in the run that begins with the first of them; 0
  * when none does. Equal last hashes mean equal runs; else a binary search finds where they part.
  */
-// @ts-ignore: decorator
-@inline export function runMatch(query: usize, left: u32): u32 {
+export function runMatch(query: usize, left: u32): u32 {
   const hash = load<u64>(query);
   const key = headKey(hash);
   const mask = tableMask(heads);
   let i = tableHome(heads, key);
   while (true) {
     const slot = tableSlot(heads, i);
-    const id = load<u32>(slot);
-    if (!id) return 0;
+    const p = load<usize>(slot);
+    if (!p) return 0;
     if (load<u32>(slot, 4) == key) {
-      const p = runAt(id);
       const s = runHashes(p);
       const length = runLength(p);
       let high = min(length, left);
       matchedRun = p;
-      matchedRunId = id;
       const last = <usize>(high - 1) << 3;
       if ((high == length ? load<u64>(p, RUN_LAST) : load<u64>(s + last)) == load<u64>(query + last)) return high;
       if (load<u64>(s) == hash) {
@@ -171,7 +168,7 @@ function extentUpTo(words: u32): u32 {
 }
 
 /** A run of one block with room for up to `want` (at most RUN_MAX); 0 when there is no room. */
-export function runNew(hash: u64, want: u32): u32 {
+export function runNew(hash: u64, want: u32): usize {
   if (!tableReserve(heads, 1)) return 0;
   let start = spareFirst;
   let capacity: u32 = 0;
@@ -189,25 +186,26 @@ export function runNew(hash: u64, want: u32): u32 {
     extentGive(start, capacity);
     return 0;
   }
-  const p = runAt(id);
+  const p = runOfId(id);
   memory.fill(p, 0, RUN_BYTES);
+  store<u32>(p, id, RUN_ID);
   store<u32>(p, start);
   store<u16>(p, 1, 4);
   store<u16>(p, <u16>capacity, 6);
   store<u64>(<usize>start << 3, hash);
   store<u64>(p, hash, RUN_LAST);
-  tablePut(heads, headKey(hash), id);
+  tablePut(heads, headKey(hash), p);
   contentBlocks++;
-  return id;
+  return p;
 }
 
 /** Forgets a run without lanes. */
-export function runFree(id: u32): void {
-  const p = runAt(id);
-  tableDrop(heads, headKey(hashAt(p, 0)), id);
+export function runFree(p: usize): void {
+  tableDrop(heads, headKey(hashAt(p, 0)), p);
   contentBlocks -= runLength(p);
   extentGive(load<u32>(p), runCapacity(p));
   setFree(load<u64>(p, RUN_SET));
+  const id = load<u32>(p, RUN_ID);
   memory.fill(p, 0, RUN_BYTES);
   slabGive(runSlab, id);
 }
@@ -244,18 +242,17 @@ export function runCut(p: usize, length: u32): void {
 }
 
 /** A run of the `count` ≤ RUN_MAX hashes at `hashes`; 0 when there is no room. */
-export function runOf(hashes: usize, count: u32): u32 {
-  const id = runNew(load<u64>(hashes), count);
-  if (!id) return 0;
-  const p = runAt(id);
+export function runOf(hashes: usize, count: u32): usize {
+  const p = runNew(load<u64>(hashes), count);
+  if (!p) return 0;
   if (runCapacity(p) < count) {
-    runFree(id);
+    runFree(p);
     return 0;
   }
   memory.copy(runHashes(p), hashes, <usize>count << 3);
   setLength(p, count);
   contentBlocks += count - 1;
-  return id;
+  return p;
 }
 
 /** Gives back capacity beyond an eighth. */

@@ -23,7 +23,6 @@ import {
   LANE_HELD,
   LANE_NEXT,
   LANE_TOP,
-  laneAt,
   laneFree,
   laneHolder,
   laneIsPartial,
@@ -32,24 +31,27 @@ import {
   laneRun,
   setCovered,
 } from "./lanes";
-import { nameHash, nameLocate, nameRepoint } from "./names";
+import { nameFind, nameHash, nameRepoint } from "./names";
 import { spareRoom } from "./reserve";
-import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, runAt, runCut, runHashes, runLength, runOf } from "./runs";
+import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, runCut, runHashes, runLength, runOf } from "./runs";
 
 /** Partial lanes that a run may have. */
 export const PARTIAL_LIMIT: u32 = 8;
 const SAMPLE: u32 = 64;
 
 /** Splits a run with too many partial lanes, if that helps and memory allows it. */
-export function splitIfCrowded(run: u32): void {
-  const p = runAt(run);
-  if (load<u32>(p, RUN_PARTIALS) <= PARTIAL_LIMIT) return;
-  const at = commonEnd(p);
+export function splitIfCrowded(run: usize): void {
+  if (load<u32>(run, RUN_PARTIALS) <= PARTIAL_LIMIT) return;
+  const at = commonEnd(run);
   if (!at) return;
-  let count = load<u32>(p, RUN_PARTIALS);
-  for (let lane = load<u32>(p, RUN_FULL); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) count++;
-  for (let lane = load<u32>(p, RUN_LOWER); lane; lane = load<u32>(laneAt(lane), LANE_NEXT)) count++;
+  const count = load<u32>(run, RUN_PARTIALS) + lanesIn(run + RUN_FULL) + lanesIn(run + RUN_LOWER);
   if (spareRoom(count, count)) splitAt(run, at);
+}
+
+function lanesIn(list: usize): u32 {
+  let count: u32 = 0;
+  for (let lane = load<usize>(list); lane; lane = load<usize>(lane, LANE_NEXT)) count++;
+  return count;
 }
 
 /** The most frequent end of coverage among the first partial lanes; 0 when all are empty at their start. */
@@ -57,16 +59,16 @@ function commonEnd(run: usize): u32 {
   const length = runLength(run);
   let best: u32 = 0;
   let most: u32 = 0;
-  let lane = load<u32>(run, RUN_PARTIAL);
+  let lane = load<usize>(run, RUN_PARTIAL);
   for (let i: u32 = 0; lane && i < SAMPLE; i++) {
-    const end = load<u32>(laneAt(lane), LANE_COVERED);
-    lane = load<u32>(laneAt(lane), LANE_NEXT);
+    const end = load<u32>(lane, LANE_COVERED);
+    lane = load<usize>(lane, LANE_NEXT);
     if (!end || end >= length || end == best) continue;
     let same: u32 = 1;
     let other = lane;
     for (let k = i + 1; other && k < SAMPLE; k++) {
-      if (load<u32>(laneAt(other), LANE_COVERED) == end) same++;
-      other = load<u32>(laneAt(other), LANE_NEXT);
+      if (load<u32>(other, LANE_COVERED) == end) same++;
+      other = load<usize>(other, LANE_NEXT);
     }
     if (same > most) {
       most = same;
@@ -76,55 +78,51 @@ function commonEnd(run: usize): u32 {
   return best;
 }
 
-function splitAt(run: u32, at: u32): void {
-  const p = runAt(run);
-  const second = runOf(runHashes(p) + (<usize>at << 3), runLength(p) - at);
+function splitAt(run: usize, at: u32): void {
+  const second = runOf(runHashes(run) + (<usize>at << 3), runLength(run) - at);
   if (!second) return;
-  runCut(p, at);
-  divideLanes(load<u32>(p, RUN_FULL), second, at);
-  divideLanes(load<u32>(p, RUN_LOWER), second, at);
-  divideLanes(load<u32>(p, RUN_PARTIAL), second, at);
+  divideLanes(load<usize>(run, RUN_FULL), second, at);
+  divideLanes(load<usize>(run, RUN_LOWER), second, at);
+  divideLanes(load<usize>(run, RUN_PARTIAL), second, at);
+  runCut(run, at);
 }
 
-function divideLanes(lane: u32, second: u32, at: u32): void {
+function divideLanes(lane: usize, second: usize, at: u32): void {
   while (lane) {
-    const l = laneAt(lane);
-    const next = load<u32>(l, LANE_NEXT);
-    if (load<u32>(l, LANE_TOP) > at) divideLane(lane, second, at);
-    if (!load<u32>(l, LANE_HELD)) laneFree(lane);
-    else if (load<u32>(l, LANE_COVERED) >= at) {
-      setCovered(runAt(laneRun(l)), l, at);
-      if (laneIsPartial(l)) lanePromote(lane);
+    const next = load<usize>(lane, LANE_NEXT);
+    if (load<u32>(lane, LANE_TOP) > at) divideLane(lane, second, at);
+    if (!load<u32>(lane, LANE_HELD)) laneFree(lane);
+    else if (load<u32>(lane, LANE_COVERED) >= at) {
+      setCovered(laneRun(lane), lane, at);
+      if (laneIsPartial(lane)) lanePromote(lane);
     }
     lane = next;
   }
 }
 
 /** Moves what a lane holds from `at` on to a new lane on the second run. */
-function divideLane(lane: u32, second: u32, at: u32): void {
-  const l = laneAt(lane);
-  const to = laneNew(second, laneHolder(l));
-  const t = laneAt(to);
+function divideLane(lane: usize, second: usize, at: u32): void {
+  const to = laneNew(second, laneHolder(lane));
   const c = chunkBefore(lane, at);
-  let from = c ? chunkNext(chunkAt(c)) : load<u32>(l, LANE_FIRST);
+  let from = c ? chunkNext(chunkAt(c)) : load<u32>(lane, LANE_FIRST);
   if (c) {
     const base = chunkBase(chunkAt(c));
     if (base == at) from = c;
-    else divideChunk(c, to, at - base, laneHolder(l));
+    else divideChunk(c, to, at - base, laneHolder(lane));
   }
   if (from) chunksMove(from, lane, to, at);
   let moved: u32 = 0;
-  for (let k = load<u32>(t, LANE_FIRST); k; k = chunkNext(chunkAt(k))) moved += <u32>popcnt<u32>(chunkMask(chunkAt(k)));
-  store<u32>(t, moved, LANE_HELD);
-  store<u32>(t, laneEnd(t), LANE_TOP);
-  setCovered(runAt(second), t, reach(to, 0));
-  if (laneIsPartial(t) && load<u32>(t, LANE_COVERED) == runLength(runAt(second))) lanePromote(to);
-  store<u32>(l, load<u32>(l, LANE_HELD) - moved, LANE_HELD);
-  store<u32>(l, laneEnd(l), LANE_TOP);
+  for (let k = load<u32>(to, LANE_FIRST); k; k = chunkNext(chunkAt(k))) moved += <u32>popcnt<u32>(chunkMask(chunkAt(k)));
+  store<u32>(to, moved, LANE_HELD);
+  store<u32>(to, laneEnd(to), LANE_TOP);
+  setCovered(second, to, reach(to, 0));
+  if (laneIsPartial(to) && load<u32>(to, LANE_COVERED) == runLength(second)) lanePromote(to);
+  store<u32>(lane, load<u32>(lane, LANE_HELD) - moved, LANE_HELD);
+  store<u32>(lane, laneEnd(lane), LANE_TOP);
 }
 
 /** Moves the bits of a chunk from its `shift`-th block on to a chunk at the start of an empty lane. */
-function divideChunk(c: u32, to: u32, shift: u32, holder: u32): void {
+function divideChunk(c: u32, to: usize, shift: u32, holder: u32): void {
   const p = chunkAt(c);
   const mask = chunkMask(p);
   const low = (1 << chunkLow) - 1;
@@ -133,11 +131,11 @@ function divideChunk(c: u32, to: u32, shift: u32, holder: u32): void {
   const target = chunkInsert(to, 0, 0);
   for (let m = moved; m; m &= m - 1) {
     const bit = <u32>ctz<u32>(m);
-    const old = positionOf(c, bit + shift);
+    const name = nameAt(positionOf(c, bit + shift));
     const fresh = positionOf(target, bit);
-    if (!ownNames) store<u64>(nameAddress(fresh), load<u64>(nameAddress(old)));
-    nameLocate(nameHash(holder, nameAt(fresh)), old);
+    nameFind(nameHash(holder, name), holder, name);
     nameRepoint(fresh);
+    if (!ownNames) store<u64>(nameAddress(fresh), name);
   }
   chunkSetMask(chunkAt(target), moved);
   const left = mask & ((1 << (chunkLow + shift)) - 1);

@@ -8,7 +8,6 @@ import { countDuplicate, heldInTier, hold, letGo, trimRun } from "./holding";
 import {
   LANE_NEXT,
   holderOf,
-  laneAt,
   laneDemote,
   laneFind,
   laneHolder,
@@ -27,7 +26,6 @@ import {
   RUN_PARTIAL,
   RUN_SET,
   runAppend,
-  runAt,
   runFind,
   runLength,
   runNew,
@@ -40,17 +38,17 @@ import { splitIfCrowded } from "./split";
 const LENGTHEN_LANES: u32 = 4;
 
 // Where the last block went: its run, the offset behind it, and the holder's lane there (0 = not looked up).
-let run: u32 = 0;
+let run: usize = 0;
 let offset: u32 = 0;
-let lane: u32 = 0;
+let lane: usize = 0;
 /** The run that this store has begun to lengthen. */
-let lengthened: u32 = 0;
+let lengthened: usize = 0;
 
 /** Points behind the block at a position. */
 function follow(position: u32): void {
   const p = chunkAt(position >> 5);
   lane = chunkLane(p);
-  run = laneRun(laneAt(lane));
+  run = laneRun(lane);
   offset = offsetAt(p, position) + 1;
 }
 
@@ -74,7 +72,7 @@ export function indexStore(
   offset = 0;
   lane = 0;
   if (hasParent && !findParent(slot, tier, parentName)) return ORPHAN;
-  chainBlocks(locals, n, locals, hasParent, hasParent ? hashAt(runAt(run), offset - 1) : 0);
+  chainBlocks(locals, n, locals, hasParent, hasParent ? hashAt(run, offset - 1) : 0);
   return storeChain(holderOf(slot, tier), hasParent, parentName, n, names, locals);
 }
 
@@ -160,19 +158,17 @@ function apply(holder: u32, n: u32, names: usize, sequences: usize): bool {
 
 /** True when the next block of the lane is this one, held under this name. */
 function isNext(name: u64, sequence: u64): bool {
-  const p = runAt(run);
-  if (offset >= runLength(p) || hashAt(p, offset) != sequence) return false;
+  if (offset >= runLength(run) || hashAt(run, offset) != sequence) return false;
   const position = positionIn(lane, offset);
   return position != 0 && (ownNames || load<u64>(nameAddress(position)) == name);
 }
 
 /** Finds or makes the place of the next block; `left` blocks are still to come, this one included. */
 function advance(holder: u32, sequence: u64, left: u32): bool {
-  const p = runAt(run);
-  const length = run ? runLength(p) : 0;
-  if (offset < length && hashAt(p, offset) == sequence) return true;
+  const length = run ? runLength(run) : 0;
+  if (offset < length && hashAt(run, offset) == sequence) return true;
   const known = runFind(sequence);
-  if (!known && run && offset == length && length < RUN_MAX && mayLengthen(holder) && runAppend(p, sequence, left)) return true;
+  if (!known && run && offset == length && length < RUN_MAX && mayLengthen(holder) && runAppend(run, sequence, left)) return true;
   turn(run);
   run = known ? known : runNew(sequence, left);
   offset = 0;
@@ -183,26 +179,25 @@ function advance(holder: u32, sequence: u64, left: u32): bool {
 /** A run is lengthened in place while few hold it; with more holders the branch becomes a run of its own. */
 function mayLengthen(holder: u32): bool {
   if (run == lengthened) return true;
-  const p = runAt(run);
-  if (setTag(load<u64>(p, RUN_SET)) > 1) return false;
-  const partial = lanesUpTo(load<u32>(p, RUN_PARTIAL), lanesUpTo(load<u32>(p, RUN_FULL), 0));
-  if (lanesUpTo(load<u32>(p, RUN_LOWER), partial) > LENGTHEN_LANES) return false;
+  if (setTag(load<u64>(run, RUN_SET)) > 1) return false;
+  const partial = lanesUpTo(load<usize>(run, RUN_PARTIAL), lanesUpTo(load<usize>(run, RUN_FULL), 0));
+  if (lanesUpTo(load<usize>(run, RUN_LOWER), partial) > LENGTHEN_LANES) return false;
   // Who held all of the run no longer will; the holder's own lane gets each block at once.
-  const full = load<u32>(p, RUN_FULL);
-  if (full && laneHolder(laneAt(full)) != holder) laneDemote(full);
+  const full = load<usize>(run, RUN_FULL);
+  if (full && laneHolder(full) != holder) laneDemote(full);
   lengthened = run;
   return true;
 }
 
-function lanesUpTo(lane: u32, count: u32): u32 {
-  for (; lane && count <= LENGTHEN_LANES; lane = load<u32>(laneAt(lane), LANE_NEXT)) count++;
+function lanesUpTo(lane: usize, count: u32): u32 {
+  for (; lane && count <= LENGTHEN_LANES; lane = load<usize>(lane, LANE_NEXT)) count++;
   return count;
 }
 
 /** The store turns away from a run. */
-function turn(from: u32): void {
+function turn(from: usize): void {
   lengthened = 0;
   if (!from) return;
-  runTighten(runAt(from));
+  runTighten(from);
   splitIfCrowded(from);
 }

@@ -10,11 +10,11 @@ import { slabReserve, slabTop } from "../memory/slab";
 import { chunkAt, chunkBase, chunkLow, chunkMask, chunkNext, chunkSlab, chunkSpan, nameAddress, ownNames, positionOf } from "../prefix/chunks";
 import { distinct } from "../prefix/distinct";
 import { hold } from "../prefix/holding";
-import { tableReserve } from "../prefix/ids";
-import { holderOf, holderSlot, LANE_FIRST, LANE_HELD, laneAt, laneFind, laneHolder, laneNew, laneRun, lanes, laneSlab, rankLimit, SLOT_BITS, TIERS } from "../prefix/lanes";
+import { tableReserve } from "../prefix/tables";
+import { holderOf, holderSlot, LANE_FIRST, LANE_HELD, laneFind, laneHolder, laneNew, laneOfId, laneRun, lanes, laneSlab, rankLimit, SLOT_BITS, TIERS } from "../prefix/lanes";
 import { nameFind, nameHash, namesReserve } from "../prefix/names";
-import { withinLimits } from "../prefix/reserve";
-import { hashAt, RUN_MAX, runAt, runFind, runHashes, runIsHeld, runLength, runOf, runSlab } from "../prefix/runs";
+import { withinLimit } from "../prefix/reserve";
+import { hashAt, RUN_MAX, runFind, runHashes, runIsHeld, runLength, runOf, runOfId, runSlab } from "../prefix/runs";
 import { BAD_RECORD, MEMORY_BUDGET, OK } from "../status";
 
 const RUN: u32 = 4;
@@ -40,14 +40,14 @@ export function exportIndexNeeds(): u32 {
       next = 1;
       break;
     }
-    const p = runAt(next);
+    const p = runOfId(next);
     if (runIsHeld(p)) return RUN_HEAD + (runLength(p) << 3);
   }
   for (; next < slabTop(laneSlab); next++) {
-    const p = laneAt(next);
+    const p = laneOfId(next);
     const held = load<u32>(p, LANE_HELD);
     if (!held) continue;
-    return LANE_HEAD + (words(runLength(runAt(laneRun(p)))) << 3) + (ownNames ? 0 : held << 3);
+    return LANE_HEAD + (words(runLength(laneRun(p))) << 3) + (ownNames ? 0 : held << 3);
   }
   return 0;
 }
@@ -64,8 +64,8 @@ export function exportIndexNext(out: usize, capacity: u32): i32 {
     const at = out + written;
     store<u32>(at, kind);
     store<u32>(at, bytes, 4);
-    if (kind == RUN) writeRun(at, runAt(next));
-    else writeLane(at, laneAt(next));
+    if (kind == RUN) writeRun(at, runOfId(next));
+    else writeLane(at, laneOfId(next));
     written += bytes;
     next++;
     bytes = exportIndexNeeds();
@@ -84,7 +84,7 @@ function writeRun(at: usize, p: usize): void {
 }
 
 function writeLane(at: usize, p: usize): void {
-  const run = runAt(laneRun(p));
+  const run = laneRun(p);
   store<u32>(at, holderSlot(laneHolder(p)), 8);
   store<u32>(at, laneHolder(p) >> SLOT_BITS, 12);
   store<u64>(at, hashAt(run, 0), 16);
@@ -134,8 +134,7 @@ function importLane(at: usize, bytes: u32): i32 {
   const run = runFind(load<u64>(at, 16));
   if (slot >= rankLimit || tier >= TIERS || !run) return BAD_RECORD;
   const holder = holderOf(slot, tier);
-  const p = runAt(run);
-  const blocks = runLength(p);
+  const blocks = runLength(run);
   const bits = at + LANE_HEAD;
   const head = LANE_HEAD + (words(blocks) << 3);
   const names = at + head;
@@ -148,15 +147,15 @@ function importLane(at: usize, bytes: u32): i32 {
   }
   let name = names;
   for (let offset = nextHeld(bits, 0, blocks); offset < blocks; offset = nextHeld(bits, offset + 1, blocks)) {
-    const x = ownNames ? hashAt(p, offset) : load<u64>(name);
+    const x = ownNames ? hashAt(run, offset) : load<u64>(name);
     name += 8;
     if (nameFind(nameHash(holder, x), holder, x)) return BAD_RECORD;
   }
-  if (!roomFor(holder, blocks, held, ownNames ? runHashes(p) : names)) return MEMORY_BUDGET;
+  if (!roomFor(holder, blocks, held, ownNames ? runHashes(run) : names)) return MEMORY_BUDGET;
   const lane = laneNew(run, holder);
   name = names;
   for (let offset = nextHeld(bits, 0, blocks); offset < blocks; offset = nextHeld(bits, offset + 1, blocks)) {
-    const x = ownNames ? hashAt(p, offset) : load<u64>(name);
+    const x = ownNames ? hashAt(run, offset) : load<u64>(name);
     name += 8;
     hold(lane, offset, x, nameHash(holder, x));
   }
@@ -167,7 +166,7 @@ function importLane(at: usize, bytes: u32): i32 {
 function roomFor(holder: u32, blocks: u32, held: u32, names: usize): bool {
   const chunks = blocks / chunkSpan + 2;
   return (
-    withinLimits(1, chunks) &&
+    withinLimit(chunks) &&
     tableReserve(lanes, 1) &&
     slabReserve(laneSlab, 1) &&
     slabReserve(chunkSlab, chunks) &&

@@ -1,10 +1,10 @@
-// Tables from 32-bit keys to ids, open addressing with backward shift on removal.
+// Tables from 32-bit keys to records, open addressing with backward shift on removal.
 //
 //   table 16 B   | slots address u32 | mask u32 | live u32 | shift u32 |
-//   slot 8 B     | id u32, 0 = empty | key u32 |
+//   slot 8 B     | address of the record u32, 0 = empty | key u32 |
 //
-// The top bits of the key choose the home slot, so growing and shifting never read what an id
-// stands for. A key may appear more than once: the caller verifies each id it meets.
+// The top bits of the key choose the home slot, so growing and shifting never read a
+// record. A key may appear more than once: the caller verifies each record it meets.
 import { give, takeZeroed } from "../memory/arena";
 
 const SMALLEST: u32 = 6; // log2 of the slots a table starts with
@@ -22,7 +22,7 @@ export function tableInit(t: usize): bool {
 
 // @ts-ignore: decorator
 @inline export function tableSlot(t: usize, i: u32): usize {
-  return <usize>load<u32>(t) + (<usize>i << 3);
+  return load<usize>(t) + (<usize>i << 3);
 }
 
 // @ts-ignore: decorator
@@ -33,24 +33,24 @@ export function tableInit(t: usize): bool {
 function resize(t: usize, lg: u32, old: usize, oldSlots: u32): bool {
   const slots = takeZeroed(<usize>8 << lg);
   if (!slots) return false;
-  store<u32>(t, <u32>slots);
+  store<usize>(t, slots);
   store<u32>(t, (1 << lg) - 1, 4);
   store<u32>(t, 32 - lg, 12);
   for (let i: u32 = 0; i < oldSlots; i++) {
     const s = old + (<usize>i << 3);
-    const id = load<u32>(s);
-    if (id) place(t, load<u32>(s, 4), id);
+    const record = load<usize>(s);
+    if (record) place(t, load<u32>(s, 4), record);
   }
   give(old, <usize>oldSlots << 3);
   return true;
 }
 
-function place(t: usize, key: u32, id: u32): void {
+function place(t: usize, key: u32, record: usize): void {
   const mask = tableMask(t);
   let i = tableHome(t, key);
   while (load<u32>(tableSlot(t, i))) i = (i + 1) & mask;
   const s = tableSlot(t, i);
-  store<u32>(s, id);
+  store<usize>(s, record);
   store<u32>(s, key, 4);
 }
 
@@ -69,21 +69,21 @@ export function tableReserve(t: usize, more: u32): bool {
   if (live << 2 <= slots * 3) return true;
   let lg = 64 - <u32>clz<u64>(slots); // one doubling
   while (live << 2 > (<u64>3) << lg) lg++;
-  if (lg < 28 && resize(t, lg, <usize>load<u32>(t), <u32>slots)) return true;
+  if (lg < 28 && resize(t, lg, load<usize>(t), <u32>slots)) return true;
   return live << 3 <= slots * 7;
 }
 
 /** Adds an entry; room was reserved before. */
-export function tablePut(t: usize, key: u32, id: u32): void {
-  place(t, key, id);
+export function tablePut(t: usize, key: u32, record: usize): void {
+  place(t, key, record);
   store<u32>(t, load<u32>(t, 8) + 1, 8);
 }
 
-/** Removes the entry (key, id), which is present. */
-export function tableDrop(t: usize, key: u32, id: u32): void {
+/** Removes the entry (key, record), which is present. */
+export function tableDrop(t: usize, key: u32, record: usize): void {
   const mask = tableMask(t);
   let gap = tableHome(t, key);
-  while (load<u32>(tableSlot(t, gap)) != id) gap = (gap + 1) & mask;
+  while (load<usize>(tableSlot(t, gap)) != record) gap = (gap + 1) & mask;
   let i = gap;
   while (true) {
     i = (i + 1) & mask;
