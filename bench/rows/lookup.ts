@@ -98,12 +98,21 @@ async function startFlat(blocks: number, ranks: number): Promise<Native> {
   return Native.start(program, [blocks, ranks]);
 }
 
-/** A side built anew for each round: of two large JavaScript heaps, the one built first would be the slower. */
+/**
+ * A side built anew for each round: of two large JavaScript heaps, the one built first would be the slower. The round
+ * is the quickest of a few, since building is what takes the time.
+ */
 const rebuilt = (name: string, make: () => Side): Side => ({
   name,
-  round() {
+  async round() {
     collect();
-    return make().round();
+    const side = make();
+    let best = await side.round();
+    for (let i = 1; i < 5; i++) {
+      const next = await side.round();
+      if (next.nanoseconds < best.nanoseconds) best = next;
+    }
+    return best;
   },
 });
 
