@@ -97,19 +97,16 @@ function setLinks(p: usize, next: u32, previous: u32, base: u32): void {
 }
 
 /** Address of the name at a position, in a pool of foreign names. */
-// @ts-ignore: decorator
-@inline export function nameAddress(position: u32): usize {
+export function nameAddress(position: u32): usize {
   return chunkAt(position >> 5) + (<usize>(position & 31) << 3);
 }
 
-// @ts-ignore: decorator
-@inline export function nameAt(position: u32): u64 {
+export function nameAt(position: u32): u64 {
   return ownNames ? sequenceAt(position) : load<u64>(nameAddress(position));
 }
 
 /** The sequence hash of the block at a position. */
-// @ts-ignore: decorator
-@inline export function sequenceAt(position: u32): u64 {
+export function sequenceAt(position: u32): u64 {
   const p = chunkAt(position >> 5);
   return hashAt(laneRun(chunkLane(p)), offsetAt(p, position));
 }

@@ -2,7 +2,6 @@
 import { give, takeZeroed } from "../memory/arena";
 import { INVALID_SEQUENCE, MEMORY_BUDGET, OK } from "../status";
 
-const FEW: u32 = 8;
 const SEATS: u32 = 1 << 12;
 // Indices (plus 1) of the names seen, open addressing, at most half full.
 const seats: usize = memory.data(SEATS << 2, 16);
@@ -13,7 +12,6 @@ export function distinct(hasParent: bool, parentName: u64, n: u32, names: usize)
     for (let j: u32 = 0; j < n; j++) if (load<u64>(names + (<usize>j << 3)) == parentName) return INVALID_SEQUENCE;
   }
   if (n < 2) return OK;
-  if (n <= FEW) return fewDiffer(n, names) ? OK : INVALID_SEQUENCE;
   const lg = 33 - <u32>clz<u32>(n - 1);
   if (lg > 30) return MEMORY_BUDGET;
   const bytes = <usize>4 << lg;
@@ -26,14 +24,6 @@ export function distinct(hasParent: bool, parentName: u64, n: u32, names: usize)
   const good = allDiffer(n, names, table, lg);
   give(table, bytes);
   return good ? OK : INVALID_SEQUENCE;
-}
-
-function fewDiffer(n: u32, names: usize): bool {
-  for (let j: u32 = 1; j < n; j++) {
-    const name = load<u64>(names + (<usize>j << 3));
-    for (let k: u32 = 0; k < j; k++) if (load<u64>(names + (<usize>k << 3)) == name) return false;
-  }
-  return true;
 }
 
 function allDiffer(n: u32, names: usize, table: usize, lg: u32): bool {

@@ -67,8 +67,7 @@ export function indexFind(sequences: usize, n: u32): u32 {
   indexOutCount++;
 }
 
-// @ts-ignore: decorator
-@inline function leaveIfAny(slot: u32, depth: u32): void {
+function leaveIfAny(slot: u32, depth: u32): void {
   if (!depth) return;
   leave(slot, depth);
   deepest = max(deepest, depth);

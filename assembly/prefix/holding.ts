@@ -61,8 +61,7 @@ export function holdingInit(): void {
 }
 
 /** Counts `blocks` more (or fewer) for a holder. */
-// @ts-ignore: decorator
-@inline export function countHeld(holder: u32, blocks: i32): void {
+export function countHeld(holder: u32, blocks: i32): void {
   const tier = held + (<usize>(holder >> SLOT_BITS) << 2);
   store<u32>(tier, load<u32>(tier) + blocks);
   const slot = slotAt(holderSlot(holder));

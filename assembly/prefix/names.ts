@@ -33,7 +33,6 @@ let partitionBits: u32 = 0;
 let freePages: usize = 0;
 /** Bytes in pages, free ones included. */
 export let namesBytes: u64 = 0;
-let mostPages: u32 = 0;
 
 // Tags and positions of the partition that is being placed anew: | tag u32 | position u32 | each.
 let scratch: usize = 0;
@@ -53,7 +52,6 @@ export function namesInit(): bool {
   partitionBits = max<u32>(6, 64 - <u32>clz<u64>(most >> 1));
   freePages = 0;
   namesBytes = 0;
-  mostPages = 0;
   scratch = 0;
   scratchEntries = 0;
   openGroup = 0;
@@ -169,8 +167,7 @@ export function namePut(hash: u64, position: u32): bool {
   return true;
 }
 
-// @ts-ignore: decorator
-@inline function fill(d: usize, group: usize, tag: u32, position: u32): void {
+function fill(d: usize, group: usize, tag: u32, position: u32): void {
   const i = <usize>ctz<u32>(open(group));
   if (load<u8>(group + i)) store<u32>(d, load<u32>(d, GONE) - 1, GONE);
   store<u8>(group + i, <u8>tag);
@@ -255,7 +252,6 @@ function addPage(d: usize): bool {
   }
   store<u32>(list + (<usize>count << 2), <u32>page);
   store<u32>(d, groups + GROUPS_IN_PAGE);
-  mostPages = max(mostPages, count + 1);
   return true;
 }
 
@@ -312,11 +308,9 @@ function gather(d: usize, groups: u32): u32 {
   return count;
 }
 
-/** Bytes that adding `n` names could cost. */
-export function namesBound(n: u32): u64 {
-  const touched = min<u64>(n, (<u64>1) << partitionBits);
-  const grown = <u64>(mostPages / 6 + 2) * PAGE_BYTES + (listBytes(mostPages + 1) << 1);
-  return (<u64>n << 3) + touched * grown + (<u64>mostPages << 11) + (2 * REGION_BYTES);
+/** Bytes that growing could take beyond those of new names: a sixth and a page for each partition, and a larger scratch area. */
+export function namesGrowth(): u64 {
+  return namesBytes / 4 + ((<u64>1024) << partitionBits) + (<u64>scratchEntries << 4);
 }
 
 /** Makes sure that the `n` names at `names` can be added without taking memory; false when they cannot. */

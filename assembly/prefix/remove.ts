@@ -1,20 +1,10 @@
 // Removing blocks by their names, and everything a rank holds.
 import { lookAhead, lookInside, WINDOW, windowHash } from "./ahead";
-import { chunkAt, chunkMask, chunkRemove, nameAt, positionOf } from "./chunks";
-import { countHeld, letGo, trimRun } from "./holding";
-import {
-  holderOf,
-  LANE_FIRST,
-  LANE_TOP,
-  laneFree,
-  laneHolder,
-  laneRun,
-  rankLimit,
-  slotAt,
-  TIERS,
-} from "./lanes";
+import { chunkAt, chunkMask, nameAt, positionOf } from "./chunks";
+import { letGo, trimRun } from "./holding";
+import { holderOf, LANE_HELD, LANE_LAST, laneHolder, rankLimit, slotAt, TIERS } from "./lanes";
 import { nameDrop, nameFind, nameHash } from "./names";
-import { runFree, runIsHeld, runLength } from "./runs";
+import { runIsHeld } from "./runs";
 
 /** Names that removals did not find. */
 export let indexUnknownRemoves: u64 = 0;
@@ -55,32 +45,23 @@ export function indexRemove(slot: u32, tier: u32, names: usize, n: u32): u32 {
 /** Removes everything a rank holds, in all tiers; answers how many blocks. */
 export function indexClearRank(slot: u32): u32 {
   if (slot >= rankLimit) return 0;
-  let removed: u32 = 0;
-  for (let lane = load<usize>(slotAt(slot)); lane; lane = load<usize>(slotAt(slot))) {
-    const run = laneRun(lane);
-    const holder = laneHolder(lane);
-    const reachesEnd = load<u32>(lane, LANE_TOP) == runLength(run);
-    let blocks: u32 = 0;
-    for (let c = load<u32>(lane, LANE_FIRST); c; c = load<u32>(lane, LANE_FIRST)) {
-      blocks += dropNames(c, holder);
-      chunkRemove(c);
-    }
-    countHeld(holder, -(<i32>blocks));
-    removed += blocks;
-    laneFree(lane);
-    if (!runIsHeld(run)) runFree(run);
-    else if (reachesEnd) trimRun(run);
-  }
-  return removed;
+  const blocks = load<u32>(slotAt(slot), 4);
+  for (let lane = load<usize>(slotAt(slot)); lane; lane = load<usize>(slotAt(slot))) clearLane(lane);
+  return blocks;
 }
 
-/** Takes the names of a chunk out of the table. */
-function dropNames(c: u32, holder: u32): u32 {
-  const mask = chunkMask(chunkAt(c));
-  for (let m = mask; m; m &= m - 1) {
-    const name = nameAt(positionOf(c, <u32>ctz<u32>(m)));
+/** Removes all blocks of a lane, from its end; that frees it. */
+function clearLane(lane: usize): void {
+  const holder = laneHolder(lane);
+  let open: usize = 0;
+  for (let left = load<u32>(lane, LANE_HELD); left; left--) {
+    const c = load<u32>(lane, LANE_LAST);
+    const position = positionOf(c, 31 - <u32>clz<u32>(chunkMask(chunkAt(c))));
+    const name = nameAt(position);
     nameFind(nameHash(holder, name), holder, name);
     nameDrop();
+    const run = letGo(position);
+    if (run) open = run;
   }
-  return <u32>popcnt<u32>(mask);
+  if (open && runIsHeld(open)) trimRun(open);
 }

@@ -4,9 +4,9 @@
 import { arenaBudget, arenaInUse, arenaReserve } from "../memory/arena";
 import { slabLive, slabReserve } from "../memory/slab";
 import { CHUNK_LIMIT, chunkBytes, chunkSlab, chunkSpan, ownNames, sequenceAt } from "./chunks";
-import { tableBound, tableReserve } from "./tables";
+import { tableMask, tableReserve } from "./tables";
 import { bytesToReach, holderSlot, LANE_BYTES, laneSlab, lanes, slotBytes } from "./lanes";
-import { nameFind, nameHash, namesBound, namesReserve } from "./names";
+import { nameFind, nameHash, namesGrowth, namesReserve } from "./names";
 import {
   hashAt,
   heads,
@@ -19,18 +19,19 @@ import {
   spareClear,
 } from "./runs";
 
-const REGION: u64 = 1 << 16; // a slab grows by this
-const EXTENT_STEP: u64 = 1 << 18;
+const FIXED: u64 = 5 << 18; // steps of the slabs, the name pages and the extents
 
 /** Bytes of the untouched budget that belong to the store in progress. */
 let committed: u64 = 0;
 
-/** The most that storing `n` blocks for this holder could take from the arena. */
+/**
+ * More than storing `n` blocks for this holder can take from the arena: for each block a piece of every
+ * kind, for each allocator the step by which it grows, and for each table what its growth takes.
+ */
 function bound(holder: u32, n: u32): u64 {
-  const extents = (<u64>n << 6) + 4 * (EXTENT_STEP + <u64>(RUN_MAX << 3));
-  const records = <u64>n * (chunkBytes + LANE_BYTES + RUN_BYTES) + 3 * REGION;
-  const sets = <u64>(n + 1) * max<u64>(128, <u64>max(slotBytes, bytesToReach(holderSlot(holder))) << 2);
-  return extents + records + sets + tableBound(heads, n) + tableBound(lanes, n + 1) + namesBound(n);
+  const set = max<u64>(64, <u64>max(slotBytes, bytesToReach(holderSlot(holder))) << 1);
+  const block = set * 2 + chunkBytes + LANE_BYTES + RUN_BYTES + 192;
+  return <u64>(n + 2) * block + FIXED + ((<u64>tableMask(heads) + tableMask(lanes)) << 4) + namesGrowth();
 }
 
 function untouched(bytes: u64): bool {
@@ -38,12 +39,8 @@ function untouched(bytes: u64): bool {
 }
 
 /** Makes sure that so many more lanes and chunks can be had beside the store in progress. */
-export function spareRoom(moreLanes: u32, moreChunks: u32): bool {
-  if (!withinLimit(moreChunks)) return false;
-  const records = <u64>moreLanes * LANE_BYTES + <u64>moreChunks * chunkBytes + 3 * REGION;
-  const sets = 4 * max<u64>(64, slotBytes << 1);
-  const tables = tableBound(lanes, moreLanes) + tableBound(heads, 1);
-  return untouched(committed + records + sets + tables + 4 * EXTENT_STEP);
+export function spareRoom(more: u32): bool {
+  return withinLimit(more) && untouched(committed + bound(0, more));
 }
 
 /** True when so many more chunks can still be named. */

@@ -45,7 +45,7 @@ export function splitIfCrowded(run: usize): void {
   const at = commonEnd(run);
   if (!at) return;
   const count = load<u32>(run, RUN_PARTIALS) + lanesIn(run + RUN_FULL) + lanesIn(run + RUN_LOWER);
-  if (spareRoom(count, count)) splitAt(run, at);
+  if (spareRoom(count)) splitAt(run, at);
 }
 
 function lanesIn(list: usize): u32 {

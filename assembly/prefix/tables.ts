@@ -54,14 +54,6 @@ function place(t: usize, key: u32, record: usize): void {
   store<u32>(s, key, 4);
 }
 
-/** Bytes that `more` entries could cost. */
-export function tableBound(t: usize, more: u32): u64 {
-  const slots = <u64>tableMask(t) + 1;
-  const need = ((<u64>load<u32>(t, 8) + more) << 2) / 3 + 1;
-  if (need <= slots) return 0;
-  return (<u64>16) << (64 - clz<u64>(need));
-}
-
 /** Makes room for `more` entries, above three quarters full only when memory is short; false when it cannot. */
 export function tableReserve(t: usize, more: u32): bool {
   const live = <u64>load<u32>(t, 8) + more;
