@@ -116,6 +116,21 @@ const rebuilt = (name: string, make: () => Side): Side => ({
   },
 });
 
+/**
+ * A side from a good build. One build in about ten of a large JavaScript index lies so badly in memory that it is five
+ * times slower for good: nothing to compare with.
+ */
+async function wellBuilt(make: () => Side): Promise<Side> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let builds = 1; ; builds++) {
+    collect();
+    const side = make();
+    const { nanoseconds } = await side.round();
+    if (builds === 9 || (builds >= 3 && nanoseconds <= 1.2 * best)) return side;
+    best = Math.min(best, nanoseconds);
+  }
+}
+
 /** Rows of one pool: the kernel against other indexes, and those against their sketches. */
 class Contest {
   private readonly sessions: number;
@@ -154,10 +169,10 @@ class Contest {
   /** A JavaScript index ÷ the kernel, and the same index ÷ its sketch. */
   async scriptRows(name: string, index: "trie" | "map"): Promise<void> {
     const { run, blocks, ranks } = this;
-    await measure(run, `index/${name}`, () => {
-      const theirs = this.script(index);
-      collect();
-      return compare(theirs, this.kernel(), roundsOf(run, ROUNDS), "median");
+    await measure(run, `index/${name}`, async () => {
+      const kernel = this.kernel();
+      const theirs = await wellBuilt(() => this.script(index));
+      return compare(theirs, kernel, roundsOf(run, ROUNDS), "median");
     });
     await measure(run, `baseline/${name}`, () => {
       const missing = sketchMissing("jsmap.mjs");
