@@ -165,8 +165,8 @@ function writeColumns(core: SelectionCore, scenario: Scenario): void {
     Column.shared,
   ].map((which) => kernel.column(which));
   for (const worker of scenario.workers) {
-    const found = core.rank(parseU64(worker.worker_id, "worker_id").toString(), worker.dp_rank)!;
-    if (worker.overloaded) core.setOverloaded(found, true);
+    const found = core.ranks.get(parseU64(worker.worker_id, "worker_id").toString(), worker.dp_rank)!;
+    if (worker.overloaded) core.ranks.setOverloaded(found, true);
     const row = kernel.exports.rowOf(found.slot);
     const { device_blocks, host_blocks, disk_blocks } = worker.overlap;
     const values = [

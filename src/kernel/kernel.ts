@@ -15,6 +15,12 @@ export interface KernelOptions {
   from?: number;
 }
 
+/** Views for the names and local hashes of an event's blocks, valid until memory grows. */
+export interface EventArea {
+  names: BigUint64Array<ArrayBuffer>;
+  locals: BigUint64Array<ArrayBuffer>;
+}
+
 const MAX_BLOCK_SIZE = 1 << 20;
 const MAX_RANKS = 16384;
 const utf8 = new TextEncoder();
@@ -184,12 +190,19 @@ export class Kernel {
     return blocks;
   }
 
-  /** Room for `n` block names and `n` local hashes of an event; throws `memory_budget`. */
-  eventArea(n: number): { names: BigUint64Array<ArrayBuffer>; locals: BigUint64Array<ArrayBuffer> } {
+  /** Room for `n` block names and `n` local hashes of an event; undefined when the budget has none. */
+  eventArea(n: number): EventArea | undefined {
     const names = this.exports.namesArea(n);
-    if (names === 0) throw budgetError(`an event of ${n} blocks`);
+    if (names === 0) return undefined;
     this.sync();
     return { names: this.u64(names, n), locals: this.u64(this.exports.localsArea(), n) };
+  }
+
+  /** As eventArea(); throws `memory_budget`. */
+  roomForEvent(n: number): EventArea {
+    const area = this.eventArea(n);
+    if (!area) throw budgetError(`${n} block names at once`);
+    return area;
   }
 
   /** The seed of local hashes for an adapter and a cache salt (spec: indexer.md §1.2); both may be empty. */

@@ -5,13 +5,11 @@ import { parseEvent } from "../core/event.js";
 import { describe, parseU32, parseU64, type U64Input, workerIdString } from "../core/ids.js";
 import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
-import { trackResponse } from "../dispatch/track.js";
 import { Counter } from "../kernel/abi.js";
 import { budgetError, checkBlockSize, Kernel } from "../kernel/kernel.js";
-import type { PoolBooking } from "../scheduling/booking.js";
-import type { PoolRank } from "../scheduling/eligibility.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
-import { type PoolSelection, SelectionCore } from "../scheduling/selection-core.js";
+import type { PoolRank } from "../scheduling/ranks.js";
+import { SelectionCore } from "../scheduling/selection-core.js";
 import type {
   Booking,
   LoadRow,
@@ -25,49 +23,11 @@ import type {
   SelectRequest,
   SnapshotPart,
 } from "./contract.js";
+import { RouterSelection } from "./selection.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 
 const GIB = 2 ** 30;
 const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
-
-/** A decision as the caller gets it: the core's answer, the dispatch target, and the booking's tracker. */
-class RouterSelection implements Selection {
-  readonly requestId: string;
-  readonly worker: WorkerRank;
-  readonly record: WorkerRecord;
-  declare readonly url?: string;
-  readonly overlap: Selection["overlap"];
-  readonly cachedTokens: number;
-  readonly effectivePrefillTokens: number;
-  readonly evidence: Selection["evidence"];
-  readonly reason: Selection["reason"];
-  readonly policy: string;
-  readonly policyClass = "default";
-  readonly queueWaitMs = 0;
-  declare readonly tieDraw?: number;
-  declare readonly candidates?: NonNullable<Selection["candidates"]>;
-  readonly booking: PoolBooking;
-
-  constructor(from: PoolSelection, policy: string) {
-    this.requestId = from.requestId;
-    this.worker = from.worker;
-    this.record = from.record;
-    if (from.record.url !== undefined) this.url = from.record.url;
-    this.overlap = from.overlap;
-    this.cachedTokens = from.cachedTokens;
-    this.effectivePrefillTokens = from.effectivePrefillTokens;
-    this.evidence = from.evidence;
-    this.reason = from.reason;
-    this.policy = policy;
-    if (from.tieDraw !== undefined) this.tieDraw = from.tieDraw;
-    if (from.candidates !== undefined) this.candidates = from.candidates;
-    this.booking = from.booking;
-  }
-
-  track(response: Response | Promise<Response>): Promise<Response> {
-    return trackResponse(this.booking, response);
-  }
-}
 
 /** One router: one model, and a pool for each routing group and role that its workers name. */
 export class KvRouter implements Router {
@@ -165,11 +125,11 @@ export class KvRouter implements Router {
     } else {
       const hashes = prompt.blockHashes;
       blocks = hashes.length;
-      const { locals } = kernel.eventArea(blocks);
+      const { locals } = kernel.roomForEvent(blocks);
       for (let i = 0; i < blocks; i++) locals[i] = parseU64(hashes[i], `blockHashes[${i}]`);
       if (kernel.exports.chainEvent(blocks) < 0) throw budgetError(`a chain of ${blocks} blocks`);
     }
-    return core.overlap(blocks);
+    return core.contents.overlap(blocks);
   }
 
   reserve(request: ReserveRequest): Booking {
@@ -214,12 +174,12 @@ export class KvRouter implements Router {
     if (event.kind === "stored") return this.storeBlocks(rank, event.tier, event.parent, event.names, event.locals);
     const found = this.#rank(event.workerId, event.dpRank);
     if (!found.rank) return { applied: false, reason: found.core ? "unknown_rank" : "unknown_worker" };
-    if (event.kind === "removed") found.core!.remove(found.rank, event.tier, event.names);
-    else found.core!.clear(found.rank);
+    if (event.kind === "removed") found.core!.contents.remove(found.rank, event.tier, event.names);
+    else found.core!.contents.clear(found.rank);
     return { applied: true };
   }
 
-  /** The typed form of a `stored` event: no JSON, no strings. Throws `memory_budget` for an event that cannot be read in. */
+  /** The typed form of a `stored` event: no JSON, no strings. Throws `invalid_event` when the lists differ in length. */
   storeBlocks(
     at: WorkerRank,
     tier: StorageTier,
@@ -227,16 +187,19 @@ export class KvRouter implements Router {
     names: BigUint64Array,
     localHashes: BigUint64Array,
   ): { applied: boolean; reason?: string } {
+    if (names.length !== localHashes.length) {
+      throw new WarmrouteError("invalid_event", "a store needs as many names as local hashes", { path: "names" });
+    }
     const { core, rank } = this.#rank(at.workerId, at.dpRank);
     if (!rank) return { applied: false, reason: core ? "unknown_rank" : "unknown_worker" };
-    const reason = core!.store(rank, tier, parent, names, localHashes);
+    const reason = core!.contents.store(rank, tier, parent, names, localHashes);
     return reason === undefined ? { applied: true } : { applied: false, reason };
   }
 
   /** The typed form of a `removed` event. Returns how many of the blocks the rank held. */
   removeBlocks(at: WorkerRank, tier: StorageTier, names: BigUint64Array): number {
     const { core, rank } = this.#rank(at.workerId, at.dpRank);
-    return rank ? core!.remove(rank, tier, names) : 0;
+    return rank ? core!.contents.remove(rank, tier, names) : 0;
   }
 
   // ---- workers
@@ -288,7 +251,7 @@ export class KvRouter implements Router {
   #rank(workerId: string, dpRank: number): { core?: SelectionCore; rank?: PoolRank } {
     const core = this.#workers.get(workerId)?.core;
     if (!core) return {};
-    const rank = core.rank(workerId, dpRank);
+    const rank = core.ranks.get(workerId, dpRank);
     return rank ? { core, rank } : { core };
   }
 
@@ -311,8 +274,8 @@ export class KvRouter implements Router {
         blocks: sum((core) => core.counter(Counter.heldBlocks)),
         bytes: sum((core) => core.counter(Counter.bytes)),
         budgetBytes: sum((core) => core.counter(Counter.budget)),
-        orphans: sum((core) => core.orphans),
-        refused: sum((core) => core.refused),
+        orphans: sum((core) => core.contents.orphans),
+        refused: sum((core) => core.contents.refused),
         duplicates: sum((core) => core.counter(Counter.duplicates)),
       },
       bookings: { live: sum((core) => core.bookings.size), forgotten: 0, expired: 0 },

@@ -21,7 +21,7 @@ export function writeSnapshot(router: RouterState, parts: readonly SnapshotPart[
   const records: Uint8Array[] = [];
   const pools: SnapshotPool[] = [];
   for (const [name, core] of router.pools) {
-    const ranks = [...core.rows()].map(({ slot, workerId, dpRank, record: { incarnation } }) => ({
+    const ranks = [...core.ranks].map(({ slot, workerId, dpRank, record: { incarnation } }) => ({
       slot,
       workerId,
       dpRank,
@@ -42,8 +42,7 @@ function bookingFields(booking: BookingState): BookingState {
   return { requestId, id, generation, slot, inputTokens, generated, expectedOutputTokens };
 }
 
-const ownSlots = (core: SelectionCore): Map<number, number> =>
-  new Map([...core.rows()].map(({ slot }) => [slot, slot]));
+const ownSlots = (core: SelectionCore): Map<number, number> => new Map([...core.ranks].map(({ slot }) => [slot, slot]));
 
 function loadOf(core: SelectionCore, slots: ReadonlyMap<number, number>, parts: readonly SnapshotPart[]): Uint8Array {
   const want = { random: parts.includes("random"), bookings: parts.includes("load") };
@@ -93,10 +92,8 @@ function rebuild(
 ): () => void {
   const chosen = (part: SnapshotPart) => parts.includes(part);
   const others = (["index", "load", "random"] as const).filter((part) => !chosen(part));
-  const layout = chosen("index")
-    ? slotsAs(core, pool)
-    : new Map([...core.rows()].map((rank) => [rank.slot, rank.slot]));
-  for (const rank of core.rows()) {
+  const layout = chosen("index") ? slotsAs(core, pool) : new Map([...core.ranks].map((rank) => [rank.slot, rank.slot]));
+  for (const rank of core.ranks) {
     const status = kernel.exports.rankAdd(
       layout.get(rank.slot)!,
       BigInt.asIntN(64, BigInt(rank.workerId)),
@@ -110,7 +107,7 @@ function rebuild(
 
   const fromSnapshot = new Map<number, number>();
   for (const { slot, workerId, dpRank } of pool.ranks) {
-    const here = core.rank(BigInt(workerId).toString(), dpRank);
+    const here = core.ranks.get(BigInt(workerId).toString(), dpRank);
     if (here) fromSnapshot.set(slot, layout.get(here.slot)!);
   }
   const wanted = { random: chosen("random"), bookings: chosen("load") };
@@ -129,7 +126,7 @@ function slotsAs(core: SelectionCore, pool: SnapshotPool): Map<number, number> {
   }
   const layout = new Map<number, number>();
   let next = 0;
-  for (const rank of core.rows()) {
+  for (const rank of core.ranks) {
     let slot = known.get(`${rank.workerId}/${rank.dpRank}`);
     if (slot === undefined) {
       while (used.has(next)) next++;

@@ -1,18 +1,10 @@
 import { WarmrouteError } from "../core/errors.js";
 import { describe, workerIdString } from "../core/ids.js";
-import type { Exclusion, Outcome, WorkerRecord } from "../core/types.js";
+import type { Exclusion, Outcome } from "../core/types.js";
+import type { PoolRank } from "./ranks.js";
 
 /** An outcome without a worker. */
 export type EmptyOutcome = Exclude<Outcome, "selected">;
-
-/** One rank of a pool, by slot. */
-export interface PoolRank {
-  readonly slot: number;
-  readonly record: WorkerRecord;
-  readonly workerId: string;
-  readonly dpRank: number;
-  overloaded: boolean;
-}
 
 /** The constraints of one request, checked and ready to test ranks against. */
 export interface Constraints {

@@ -28,8 +28,8 @@ function drive(core: SelectionCore, rounds: number): unknown[] {
     const selection = core.select({ tokens, explain: i % 5 === 0 });
     seen.push([selection.worker, selection.overlap, selection.tieDraw, selection.candidates]);
     const { blockHashes, sequenceHashes } = hashTokens(tokens, SIZE);
-    const rank = core.rank(selection.worker.workerId, 0)!;
-    seen.push(core.store(rank, i % 3 === 0 ? "host_pinned" : "device", null, sequenceHashes, blockHashes));
+    const rank = core.ranks.get(selection.worker.workerId, 0)!;
+    seen.push(core.contents.store(rank, i % 3 === 0 ? "host_pinned" : "device", null, sequenceHashes, blockHashes));
     if (i % 2 === 0) selection.booking.free();
     else selection.booking.prefillComplete();
   }
@@ -63,13 +63,13 @@ describe("memory", () => {
     const tokens = prompt(1, 4);
     core.select({ tokens }).booking.free();
     const before = core.kernel.exports.memory.buffer;
-    const rank = core.rank("3", 0)!;
+    const rank = core.ranks.get("3", 0)!;
     for (let i = 0; core.kernel.exports.memory.buffer === before; i++) {
       const chain = BigUint64Array.from({ length: 4000 }, (_, j) => BigInt(i * 10_000 + j));
-      expect(core.store(rank, "device", null, chain, chain)).toBeUndefined();
+      expect(core.contents.store(rank, "device", null, chain, chain)).toBeUndefined();
     }
     const { blockHashes } = hashTokens(tokens, SIZE);
-    expect(core.store(rank, "device", null, blockHashes, blockHashes)).toBeUndefined();
+    expect(core.contents.store(rank, "device", null, blockHashes, blockHashes)).toBeUndefined();
     expect(core.select({ tokens })).toMatchObject({ worker: { workerId: "3" }, overlap: { deviceBlocks: 4 } });
     const long = prompt(2, 40_000); // a prompt that makes the token area move
     expect(core.select({ tokens: long }).effectivePrefillTokens).toBe(long.length);

@@ -108,7 +108,7 @@ describe("load accounting", () => {
         policy,
       });
       for (const workerId of ["1", "2"]) core.addRank(parseWorker({ workerId }), 0);
-      for (let i = 0; i < 10; i++) core.reserve(`r${i}`, core.rank("1", 0)!, [BigInt(i)], SIZE, SIZE);
+      for (let i = 0; i < 10; i++) core.reserve(`r${i}`, core.ranks.get("1", 0)!, [BigInt(i)], SIZE, SIZE);
       for (let i = 0; i < 5; i++) expect(core.select({ tokens: prompt([i]) }).worker.workerId).toBe("2");
     },
   );

@@ -1,0 +1,88 @@
+import { WarmrouteError } from "../core/errors.js";
+import type { WorkerRecord } from "../core/types.js";
+import { budgetError, type Kernel } from "../kernel/kernel.js";
+import { Status } from "../kernel/status.js";
+
+/** One rank of a pool, by slot. */
+export interface PoolRank {
+  readonly slot: number;
+  readonly record: WorkerRecord;
+  readonly workerId: string;
+  readonly dpRank: number;
+  overloaded: boolean;
+}
+
+/** The ranks of a pool: names and slots here, rows in the kernel. */
+export class PoolRanks {
+  #kernel: Kernel;
+  #bySlot: (PoolRank | undefined)[] = [];
+  #byName = new Map<string, PoolRank>();
+  #freeSlots: number[] = [];
+
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel;
+  }
+
+  /** Adds one rank. Throws `too_many_ranks` or `memory_budget`. */
+  add(record: WorkerRecord, dpRank: number): void {
+    const slot = this.#freeSlots.pop() ?? this.#bySlot.length;
+    const status = this.#kernel.exports.rankAdd(slot, BigInt.asIntN(64, BigInt(record.workerId)), dpRank);
+    if (status !== Status.ok) {
+      if (slot < this.#bySlot.length) this.#freeSlots.push(slot);
+      if (status === Status.memoryBudget) throw budgetError("another rank");
+      throw new WarmrouteError("too_many_ranks", `a pool holds at most ${this.#kernel.maxRanks} ranks`, {
+        details: { maxRanks: this.#kernel.maxRanks },
+      });
+    }
+    this.#put({ slot, record, workerId: record.workerId, dpRank, overloaded: false });
+  }
+
+  /** Removes a rank with its cache contents and its load. */
+  remove(rank: PoolRank): void {
+    this.#kernel.exports.clearEvent(rank.slot);
+    this.#kernel.exports.rankRemove(rank.slot);
+    this.#byName.delete(nameOf(rank.workerId, rank.dpRank));
+    this.#bySlot[rank.slot] = undefined;
+    this.#freeSlots.push(rank.slot);
+  }
+
+  get(workerId: string, dpRank: number): PoolRank | undefined {
+    return this.#byName.get(nameOf(workerId, dpRank));
+  }
+
+  /** The rank in a slot that the kernel answered. */
+  at(slot: number): PoolRank {
+    return this.#bySlot[slot]!;
+  }
+
+  /** Takes a rank out of every choice, or back in. */
+  setOverloaded(rank: PoolRank, overloaded: boolean): void {
+    rank.overloaded = overloaded;
+    this.#kernel.exports.rankFlags(rank.slot, overloaded ? 1 : 0);
+  }
+
+  /** Every rank in row order: by worker id as u64, then rank. */
+  *[Symbol.iterator](): Generator<PoolRank> {
+    const n = this.#kernel.exports.rankCount();
+    for (let row = 0; row < n; row++) yield this.at(this.#kernel.exports.slotOf(row));
+  }
+
+  /** Goes on with another kernel, in which each rank has the slot that `slots` maps its old one to. */
+  move(kernel: Kernel, slots: ReadonlyMap<number, number>): void {
+    const ranks = [...this];
+    this.#kernel = kernel;
+    this.#bySlot = [];
+    for (const rank of ranks) this.#put({ ...rank, slot: slots.get(rank.slot)! });
+    this.#freeSlots = [];
+    for (let slot = 0; slot < this.#bySlot.length; slot++) if (!this.#bySlot[slot]) this.#freeSlots.push(slot);
+  }
+
+  #put(rank: PoolRank): void {
+    this.#bySlot[rank.slot] = rank;
+    this.#byName.set(nameOf(rank.workerId, rank.dpRank), rank);
+  }
+}
+
+function nameOf(workerId: string, dpRank: number): string {
+  return `${workerId}/${dpRank}`;
+}
