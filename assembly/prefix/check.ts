@@ -1,5 +1,16 @@
 // Checks every invariant of the index; for tests only, the kernel does not import it.
-import { chunkAt, chunkBase, chunkLane, chunkLow, chunkMask, chunkNext, chunkPrevious, chunkSpan, nameAt, positionOf } from "./chunks";
+import {
+  chunkAt,
+  chunkBase,
+  chunkLane,
+  chunkLow,
+  chunkMask,
+  chunkNext,
+  chunkPrevious,
+  chunkSpan,
+  nameAt,
+  positionOf,
+} from "./chunks";
 import { heldInTier, reach } from "./holding";
 import {
   LANE_COVERED,
@@ -19,7 +30,21 @@ import {
   TIERS,
 } from "./lanes";
 import { nameFind, nameHash, namesCount } from "./names";
-import { contentBlocks, hashAt, RUN_FULL, RUN_LOWER, RUN_PARTIAL, RUN_PARTIALS, RUN_SET, runCapacity, runFind, runIsHeld, runLength, runOfId, runSlab } from "./runs";
+import {
+  contentBlocks,
+  hashAt,
+  RUN_FULL,
+  RUN_LOWER,
+  RUN_PARTIAL,
+  RUN_PARTIALS,
+  RUN_SET,
+  runCapacity,
+  runFind,
+  runIsHeld,
+  runLength,
+  runOfId,
+  runSlab,
+} from "./runs";
 import { setBits, setHas, setTag, setWidth } from "./sets";
 import { slabLive, slabTop } from "../memory/slab";
 

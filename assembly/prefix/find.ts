@@ -6,7 +6,20 @@
 import { take } from "../memory/arena";
 import { LANE_COVERED, LANE_NEXT, laneFind, laneHolder, seatCovered, seatsOf, seatSlot, slotBytes } from "./lanes";
 import { matchedRun, RUN_PARTIAL, RUN_SET, runMatch } from "./runs";
-import { BITSET, mark, maskOf, setBits, setFirst, setGather, setHas, setInsert, setRest, setTag, setWidth, wordOf } from "./sets";
+import {
+  BITSET,
+  mark,
+  maskOf,
+  setBits,
+  setFirst,
+  setGather,
+  setHas,
+  setInsert,
+  setRest,
+  setTag,
+  setWidth,
+  wordOf,
+} from "./sets";
 
 /** Results of indexFind(): | slot u32 | depth in blocks u32 | each, in no order; a rank with depth 0 is absent. */
 export let indexOut: usize = 0;

@@ -35,15 +35,7 @@ import {
   slotAt,
 } from "./lanes";
 import { nameDrop, nameFind, nameHash, namePut } from "./names";
-import {
-  RUN_FULL,
-  RUN_LOWER,
-  RUN_PARTIAL,
-  runCut,
-  runFree,
-  runIsHeld,
-  runLength,
-} from "./runs";
+import { RUN_FULL, RUN_LOWER, RUN_PARTIAL, runCut, runFree, runIsHeld, runLength } from "./runs";
 
 /** Held blocks of each tier. */
 const held: usize = memory.data(16, 4);

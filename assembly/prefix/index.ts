@@ -33,7 +33,12 @@ export function indexInit(ownNames: bool, maxRanks: u32): bool {
   holdingInit();
   removeInit();
   return (
-    runsInit() && lanesInit(maxRanks) && chunksInit(ownNames) && namesInit() && findInit(maxRanks) && lowerInit(maxRanks)
+    runsInit() &&
+    lanesInit(maxRanks) &&
+    chunksInit(ownNames) &&
+    namesInit() &&
+    findInit(maxRanks) &&
+    lowerInit(maxRanks)
   );
 }
 

@@ -222,7 +222,7 @@ export function laneFree(lane: usize): void {
   slabGive(laneSlab, load<u32>(lane, LANE_ID));
 }
 
-/** Moves a partial lane that covers its run to the full ones; where the set finds no room it stays, which only costs time. */
+/** Moves a partial lane that covers its run to the full ones. Where the set finds no room it stays: that only costs time. */
 export function lanePromote(lane: usize): void {
   const run = laneRun(lane);
   if (!setAdd(run + RUN_SET, laneHolder(lane))) return;

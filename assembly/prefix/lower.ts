@@ -6,7 +6,10 @@ import { heldInTier, reach } from "./holding";
 import { holderSlot, LANE_NEXT, laneHolder, SLOT_BITS, TIERS } from "./lanes";
 import { matchedRun, RUN_LOWER, runMatch } from "./runs";
 
-/** Results of indexFindLower(): | slot u32 | host blocks u32 | disk and external blocks u32 | each; a rank without any is absent. */
+/**
+ * Results of indexFindLower(): | slot u32 | host blocks u32 | disk and external blocks u32 | each; a rank without
+ * any is absent.
+ */
 export let indexLowerOut: usize = 0;
 export let indexLowerCount: u32 = 0;
 

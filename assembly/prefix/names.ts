@@ -308,7 +308,7 @@ function gather(d: usize, groups: u32): u32 {
   return count;
 }
 
-/** Bytes that growing could take beyond those of new names: a sixth and a page for each partition, and a larger scratch area. */
+/** Bytes that growth could take beside new names: a sixth and a page for each partition, a larger scratch area. */
 export function namesGrowth(): u64 {
   return namesBytes / 4 + ((<u64>1024) << partitionBits) + (<u64>scratchEntries << 4);
 }

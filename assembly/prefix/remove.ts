@@ -13,7 +13,10 @@ export function removeInit(): void {
   indexUnknownRemoves = 0;
 }
 
-/** Removes the blocks that a rank calls `names` u64[n] in one tier; answers how many it held. Each name stands for itself. */
+/**
+ * Removes the blocks that a rank calls `names` u64[n] in one tier; answers how many it held. Each name
+ * stands for itself: an unknown one is counted and the rest goes on.
+ */
 export function indexRemove(slot: u32, tier: u32, names: usize, n: u32): u32 {
   if (slot >= rankLimit || tier >= TIERS) return 0;
   const holder = holderOf(slot, tier);

@@ -7,17 +7,7 @@ import { CHUNK_LIMIT, chunkBytes, chunkSlab, chunkSpan, ownNames, sequenceAt } f
 import { tableMask, tableReserve } from "./tables";
 import { bytesToReach, holderSlot, LANE_BYTES, laneSlab, lanes, slotBytes } from "./lanes";
 import { nameFind, nameHash, namesGrowth, namesReserve } from "./names";
-import {
-  hashAt,
-  heads,
-  RUN_BYTES,
-  RUN_MAX,
-  runFind,
-  runLength,
-  runSlab,
-  spareAdd,
-  spareClear,
-} from "./runs";
+import { hashAt, heads, RUN_BYTES, RUN_MAX, runFind, runLength, runSlab, spareAdd, spareClear } from "./runs";
 
 const FIXED: u64 = 5 << 18; // steps of the slabs, the name pages and the extents
 

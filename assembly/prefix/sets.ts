@@ -50,7 +50,9 @@ const SLOT_MASK: u32 = (1 << 14) - 1;
 // @ts-ignore: decorator
 @inline export function setHas(v: u64, slot: u32): bool {
   const tag = setTag(v);
-  if (tag == BITSET) return <usize>(slot >> 3) < setWidth(v) && (load<u64>(wordOf(setBits(v), slot)) & maskOf(slot)) != 0;
+  if (tag == BITSET) {
+    return <usize>(slot >> 3) < setWidth(v) && (load<u64>(wordOf(setBits(v), slot)) & maskOf(slot)) != 0;
+  }
   let x = v >> 4;
   for (let i: u32 = 0; i < tag; i++) {
     if (setFirst(x) == slot) return true;

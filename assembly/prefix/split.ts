@@ -112,7 +112,9 @@ function divideLane(lane: usize, second: usize, at: u32): void {
   }
   if (from) chunksMove(from, lane, to, at);
   let moved: u32 = 0;
-  for (let k = load<u32>(to, LANE_FIRST); k; k = chunkNext(chunkAt(k))) moved += <u32>popcnt<u32>(chunkMask(chunkAt(k)));
+  for (let k = load<u32>(to, LANE_FIRST); k; k = chunkNext(chunkAt(k))) {
+    moved += <u32>popcnt<u32>(chunkMask(chunkAt(k)));
+  }
   store<u32>(to, moved, LANE_HELD);
   store<u32>(to, laneEnd(to), LANE_TOP);
   setCovered(second, to, reach(to, 0));

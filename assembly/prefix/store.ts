@@ -5,17 +5,7 @@ import { lookAhead, WINDOW, windowHash } from "./ahead";
 import { chunkAt, chunkLane, nameAddress, offsetAt, ownNames, positionIn, sequenceAt } from "./chunks";
 import { distinct } from "./distinct";
 import { countDuplicate, heldInTier, hold, letGo, trimRun } from "./holding";
-import {
-  LANE_NEXT,
-  holderOf,
-  laneDemote,
-  laneFind,
-  laneHolder,
-  laneNew,
-  laneRun,
-  rankLimit,
-  TIERS,
-} from "./lanes";
+import { LANE_NEXT, holderOf, laneDemote, laneFind, laneHolder, laneNew, laneRun, rankLimit, TIERS } from "./lanes";
 import { nameDrop, nameFind, nameHash } from "./names";
 import { reserveEnd, reserveStore } from "./reserve";
 import {
@@ -168,7 +158,8 @@ function advance(holder: u32, sequence: u64, left: u32): bool {
   const length = run ? runLength(run) : 0;
   if (offset < length && hashAt(run, offset) == sequence) return true;
   const known = runFind(sequence);
-  if (!known && run && offset == length && length < RUN_MAX && mayLengthen(holder) && runAppend(run, sequence, left)) return true;
+  const atEnd = !known && run && offset == length && length < RUN_MAX;
+  if (atEnd && mayLengthen(holder) && runAppend(run, sequence, left)) return true;
   turn(run);
   run = known ? known : runNew(sequence, left);
   offset = 0;

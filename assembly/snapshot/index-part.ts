@@ -7,11 +7,37 @@
 //
 // All runs come before all lanes.
 import { slabReserve, slabTop } from "../memory/slab";
-import { chunkAt, chunkBase, chunkLow, chunkMask, chunkNext, chunkSlab, chunkSpan, nameAddress, ownNames, positionOf } from "../prefix/chunks";
+import {
+  chunkAt,
+  chunkBase,
+  chunkLow,
+  chunkMask,
+  chunkNext,
+  chunkSlab,
+  chunkSpan,
+  nameAddress,
+  ownNames,
+  positionOf,
+} from "../prefix/chunks";
 import { distinct } from "../prefix/distinct";
 import { hold } from "../prefix/holding";
 import { tableReserve } from "../prefix/tables";
-import { holderOf, holderSlot, LANE_FIRST, LANE_HELD, laneFind, laneHolder, laneNew, laneOfId, laneRun, lanes, laneSlab, rankLimit, SLOT_BITS, TIERS } from "../prefix/lanes";
+import {
+  holderOf,
+  holderSlot,
+  LANE_FIRST,
+  LANE_HELD,
+  laneFind,
+  laneHolder,
+  laneNew,
+  laneOfId,
+  laneRun,
+  lanes,
+  laneSlab,
+  rankLimit,
+  SLOT_BITS,
+  TIERS,
+} from "../prefix/lanes";
 import { nameFind, nameHash, namesReserve } from "../prefix/names";
 import { withinLimit } from "../prefix/reserve";
 import { hashAt, RUN_MAX, runFind, runHashes, runIsHeld, runLength, runOf, runOfId, runSlab } from "../prefix/runs";
