@@ -1,7 +1,7 @@
 // The ABI of the kernel: one exported function for each verb. Pointers are byte addresses in linear
 // memory, to be read as unsigned. Areas move when a bigger one is asked for, and when memory grows
 // all the host's views must be made anew.
-import { arenaBudget, arenaInit, arenaInUse, arenaReserve, give, take } from "./memory/arena";
+import { arenaBudget, arenaFavour, arenaInit, arenaInUse, arenaReserve, give, take } from "./memory/arena";
 import { extentsInit } from "./memory/extents";
 import { chainBlocks, hashBlocks, localSeed as seedOf } from "./hash/blocks";
 import { xxh3_64 } from "./hash/xxh3";
@@ -28,7 +28,7 @@ import {
 import { exportLoadBegin, exportLoadNeeds, exportLoadNext, importLoadRecord } from "./snapshot/load-part";
 import { BAD_RECORD, MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
 
-export { bookingFree, bookingGeneration, bookingOutputBlock, bookingPrefillComplete, rankRemove } from "./load/bookings";
+export { bookingFree, bookingGeneration, bookingOutputBlock, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
 export { rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
 export { answerRow, explainProbabilities, explainTerms, releaseColumns, requestRow } from "./select/decide";
 
@@ -63,7 +63,7 @@ export function init(from: usize, budget: u64, size: u32, maxRanks: u32, ownName
   slots = maxRanks;
   decideInit(size);
   randomSeed(seed);
-  const started = extentsInit() && ranksInit(maxRanks) && bookingsInit() && indexInit(ownNames != 0, maxRanks);
+  const started = namesArea(64) && extentsInit() && ranksInit(maxRanks) && bookingsInit() && indexInit(ownNames != 0, maxRanks);
   return started ? OK : MEMORY_BUDGET;
 }
 
@@ -179,7 +179,9 @@ export function column(which: u32): usize {
 /** Stores `n` blocks after `parent`, or from the start. The block count, or why it was refused. */
 export function storeEvent(slot: u32, tier: u32, hasParent: u32, parent: u64, n: u32): i32 {
   if (rowOf(slot) == NO_ROW) return UNKNOWN_RANK;
+  arenaFavour(true);
   const status = indexStore(slot, tier, hasParent != 0, parent, n, names, locals);
+  arenaFavour(false);
   if (status == OK) reserveAhead();
   return status;
 }

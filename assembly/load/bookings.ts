@@ -54,6 +54,11 @@ export function bookingGeneration(id: u32): u32 {
   return id && id < slabTop(bookings) ? load<u32>(bookingAt(id), 16) : 0;
 }
 
+/** The slot of a live booking; NO_ROW when this handle is not one. */
+export function bookingSlot(id: u32, generation: u32): u32 {
+  return isLive(id, generation) ? load<u32>(bookingAt(id), 20) : NO_ROW;
+}
+
 /** A record that no booking has, its generation kept; 0 when there is no room. */
 function idTake(): u32 {
   if (free) {

@@ -4,7 +4,8 @@
 //
 // Regions are 64-byte aligned and rounded up to a power of two of at least 64 bytes, so a
 // table that doubles gives its old half back to whoever asks for that size next. The budget
-// caps `top`; take() answers 0 when the budget or the engine refuses, and never traps.
+// caps `top`; take() answers 0 when the budget or the engine refuses, and never traps. While
+// cache contents are stored the cap is an eighth lower, so that they never crowd out requests.
 
 const SMALLEST: u32 = 6; // log2 of the smallest region
 const CLASSES: u32 = 33;
@@ -16,18 +17,18 @@ const freeLists: usize = memory.data(CLASSES << 2, 8);
 let start: usize = 0;
 let top: u64 = 0;
 let limit: u64 = 0;
-let freeBytes: u64 = 0;
+let budget: u64 = 0;
 
 /**
  * Starts an arena. `from` is 0 for the end of the static data, or an address beyond it
- * (tests place the arena above 2 GiB). `budget` is in bytes, counted from the start.
+ * (tests place the arena above 2 GiB). `bytes` is the budget, counted from the start.
  */
-export function arenaInit(from: usize, budget: u64): void {
+export function arenaInit(from: usize, bytes: u64): void {
   const base = from > __heap_base ? from : __heap_base;
   start = (base + 63) & ~63;
   top = start;
-  limit = min<u64>(<u64>start + budget, 1 << 32);
-  freeBytes = 0;
+  budget = min<u64>(bytes, (<u64>1 << 32) - start);
+  arenaFavour(false);
   memory.fill(freeLists, 0, CLASSES << 2);
 }
 
@@ -52,7 +53,6 @@ export function take(bytes: usize): usize {
   const size: u64 = (<u64>1) << c;
   if (free) {
     store<u32>(head, load<u32>(free));
-    freeBytes -= size;
     return free;
   }
   const end = top + size;
@@ -76,7 +76,6 @@ export function give(p: usize, bytes: usize): void {
   const head = freeLists + (<usize>c << 2);
   store<u32>(p, load<u32>(head));
   store<u32>(head, <u32>p);
-  freeBytes += (<u64>1) << c;
 }
 
 /** Grows memory so that `bytes` more can be handed out without growing on the request path. */
@@ -89,12 +88,17 @@ export function arenaInUse(): u64 {
   return top - <u64>start;
 }
 
-/** Bytes that take() could still hand out: untouched budget plus free regions. */
-export function arenaLeft(): u64 {
-  return limit - top + freeBytes;
+/** Bytes that nobody has been given yet. */
+export function arenaUntouched(): u64 {
+  return limit > top ? limit - top : 0;
 }
 
 /** The budget in bytes. */
 export function arenaBudget(): u64 {
-  return limit - <u64>start;
+  return budget;
+}
+
+/** Lowers the cap by an eighth for what must leave room to others, or lifts it again. */
+export function arenaFavour(others: bool): void {
+  limit = <u64>start + budget - (others ? budget >> 3 : 0);
 }

@@ -1,7 +1,7 @@
 // Room for a store, made sure of before anything is applied. While the budget is far away one
 // comparison against the worst case does; near it the store is rehearsed, and what it needs is
 // taken first: then nothing can fail half-way.
-import { arenaBudget, arenaInUse, arenaReserve } from "../memory/arena";
+import { arenaReserve, arenaUntouched } from "../memory/arena";
 import { slabLive, slabReserve } from "../memory/slab";
 import { CHUNK_LIMIT, chunkBytes, chunkSlab, chunkSpan, ownNames, sequenceAt } from "./chunks";
 import { tableMask, tableReserve } from "./tables";
@@ -25,7 +25,7 @@ function bound(holder: u32, n: u32): u64 {
 }
 
 function untouched(bytes: u64): bool {
-  return arenaBudget() - arenaInUse() >= bytes && arenaReserve(bytes);
+  return arenaUntouched() >= bytes && arenaReserve(bytes);
 }
 
 /** Makes sure that so many more lanes and chunks can be had beside the store in progress. */

@@ -156,13 +156,14 @@ function chooseRow(tokens: f64, sequenceBlocks: f64, flags: u32): i32 {
   if (pinned) {
     row = <i32>rowOf(pinned - 1);
     if (row < 0) return NO_CANDIDATE;
+    if (load<u32>(request, 12) == TWO_TIER) branch(promptBlocks, flags);
     store<f64>(answer, scoreRow(row, PARAMS, tokens, size, promptBlocks, sequenceBlocks, flags & 15, terms), 40);
     store<u32>(answer, 0, 8);
     store<u32>(answer, 1, 28);
     store<u32>(answer, 0, 32);
   } else {
     if (load<u32>(request, 12) == TWO_TIER) {
-      store<u32>(answer, scoreTwoTier(TWO_TIER_PARAMS, promptBlocks, (flags & FLAG_MASK) != 0), 36);
+      branch(promptBlocks, flags);
       row = pickRow(0);
     } else {
       scoreRows(PARAMS, tokens, size, promptBlocks, sequenceBlocks, flags & 0xff);
@@ -189,6 +190,11 @@ function chooseRow(tokens: f64, sequenceBlocks: f64, flags: u32): i32 {
   store<f64>(answer, cached, 80);
   store<f64>(answer, flags & FLAG_TRACK ? max(0, tokens - cached) : 0, 88);
   return OK;
+}
+
+/** Scores by the two-tier policy and notes the branch it took. */
+function branch(promptBlocks: f64, flags: u32): void {
+  store<u32>(answer, scoreTwoTier(TWO_TIER_PARAMS, promptBlocks, (flags & FLAG_MASK) != 0), 36);
 }
 
 /** Says how many candidates there were (2 stands for more), and whether nothing told them apart. */

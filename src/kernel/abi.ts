@@ -39,6 +39,7 @@ export interface KernelExports extends Record<string, unknown> {
 
   reserve(slot: number, blocks: number, prefillTokens: number): number;
   bookingGeneration(id: number): number;
+  bookingSlot(id: number, generation: number): number;
   bookingPrefillComplete(id: number, generation: number): number;
   bookingOutputBlock(id: number, generation: number, fraction: number): number;
   bookingFree(id: number, generation: number): number;

@@ -5,8 +5,9 @@ import { type Pool, usesIndex } from "./pool.js";
 import type { PoolRank } from "./ranks.js";
 
 const tiers: Record<StorageTier, number> = { device: 0, host_pinned: 1, disk: 2, external: 3 };
-/** Names handed to the kernel at once, so that a removal of any length needs little room. */
+/** Names handed to the kernel at once: at most, and what there is always room for (assembly/index.ts `init`). */
 const BATCH = 4096;
+const SURE = 64;
 
 /** What the ranks of a pool hold, as their events say it. */
 export class CacheContents {
@@ -30,7 +31,10 @@ export class CacheContents {
     names: BigUint64Array,
     locals: BigUint64Array,
   ): string | undefined {
-    if (!usesIndex(this.#pool.config)) return "index_off";
+    if (!usesIndex(this.#pool.config)) {
+      this.refused++;
+      return "index_off";
+    }
     const { kernel } = this.#pool;
     const n = locals.length;
     let status: number = Status.memoryBudget;
@@ -50,9 +54,10 @@ export class CacheContents {
   /** Removes blocks by name; unknown names are counted by the kernel. Answers how many were held. */
   remove(rank: PoolRank, tier: StorageTier, names: BigUint64Array): number {
     const { kernel } = this.#pool;
+    const step = kernel.eventArea(Math.min(names.length, BATCH)) ? BATCH : SURE;
     let held = 0;
-    for (let from = 0; from < names.length; from += BATCH) {
-      const batch = names.subarray(from, from + BATCH);
+    for (let from = 0; from < names.length; from += step) {
+      const batch = names.subarray(from, from + step);
       kernel.roomForEvent(batch.length).names.set(batch);
       held += kernel.exports.removeEvent(rank.slot, tiers[tier], batch.length);
     }

@@ -2,7 +2,7 @@ export * from "../../../assembly/load/bookings";
 export { clearActive, projectActive } from "../../../assembly/load/prompts";
 export * from "../../../assembly/load/ranks";
 export { runCount } from "../../../assembly/load/runs";
-export { arenaInit, arenaInUse, arenaLeft, give, take } from "../../../assembly/memory/arena";
+export { arenaInit, arenaInUse, give, take } from "../../../assembly/memory/arena";
 export { extentsInit, extentWords } from "../../../assembly/memory/extents";
 export { randomNext, randomSeed } from "../../../assembly/select/random";
 export {

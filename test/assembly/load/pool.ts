@@ -5,7 +5,6 @@ interface LoadExports {
   memory: WebAssembly.Memory;
   arenaInit(from: number, budget: bigint): void;
   arenaInUse(): bigint;
-  arenaLeft(): bigint;
   take(bytes: number): number;
   extentsInit(): number;
   extentWords: WebAssembly.Global;
