@@ -14,7 +14,8 @@ export function readJsonInput(file: string | undefined, code: "invalid_scenario"
   }
   try {
     return parseJson(text);
-  } catch (cause) {
-    throw new WarmrouteError(code, `${name} is not JSON: ${(cause as Error).message}`, { cause });
+  } catch {
+    // The parser's own message quotes the input, which may be somebody's prompt.
+    throw new WarmrouteError(code, `${name} is not JSON`);
   }
 }

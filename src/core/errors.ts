@@ -33,9 +33,6 @@ export const errorCodes = {
   snapshot_mismatch: [400, "Restore into a router with the same model, block size and name mode."],
   snapshot_corrupt: [400, "The snapshot's content contradicts itself; make a new one."],
   upstream_failed: [502, "The worker did not answer; check that it runs."],
-  policy_failed: [500, "Correct the policy's code."],
-  non_finite_cost: [500, "Make the scorer return finite costs."],
-  invalid_picker_row: [500, "Make the picker return a row index of its candidates."],
   port_in_use: [500, "Choose another port, or stop what listens there."],
   shutting_down: [503, "The router is closing; send the request elsewhere."],
 } as const satisfies Record<string, readonly [status: number, help: string]>;

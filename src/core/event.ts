@@ -9,7 +9,7 @@ export type ParsedEvent = { workerId: string; dpRank: number; tier: StorageTier 
   | { kind: "cleared" }
 );
 
-const tiers = ["device", "host_pinned", "disk", "external"];
+export const storageTiers: readonly string[] = ["device", "host_pinned", "disk", "external"];
 
 function fail(path: string, wanted: string, value: unknown): never {
   throw new WarmrouteError("invalid_event", `${path} must be ${wanted}, not ${describe(value)}`, { path });
@@ -29,7 +29,8 @@ function list(value: unknown, path: string): readonly unknown[] {
 export function parseEvent(input: unknown): ParsedEvent {
   const top = object(input, "event");
   const tier = top.storage_tier ?? "device";
-  if (typeof tier !== "string" || !tiers.includes(tier)) fail("storage_tier", `one of ${tiers.join(", ")}`, tier);
+  if (typeof tier !== "string" || !storageTiers.includes(tier))
+    fail("storage_tier", `one of ${storageTiers.join(", ")}`, tier);
   const event = object(top.event, "event.event");
   const head = {
     workerId: workerIdString(top.worker_id, "worker_id", "invalid_event"),

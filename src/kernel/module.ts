@@ -8,6 +8,8 @@ export type KernelSource =
   | PromiseLike<WebAssembly.Module | BufferSource | Response>;
 
 let compiled: WebAssembly.Module | undefined;
+const GIB = 2 ** 30;
+let budget = GIB;
 let inlined: (() => Uint8Array<ArrayBuffer>) | undefined;
 
 /** The entry point of a runtime that may compile code at run time offers the inlined bytes here. */
@@ -15,25 +17,32 @@ export function offerInlinedBytes(bytes: () => Uint8Array<ArrayBuffer>): void {
   inlined = bytes;
 }
 
-/** The entry point of a runtime that imports .wasm files hands over the module it imported. */
-export function offerModule(module: WebAssembly.Module): void {
+/** The entry point of a runtime that imports .wasm files hands over the module, and the budget that fits there. */
+export function offerModule(module: WebAssembly.Module, budgetBytes: number): void {
   compiled ??= module;
+  budget = budgetBytes;
+}
+
+/** Bytes that a pool may use unless the caller says otherwise. */
+export function defaultBudget(): number {
+  return budget;
 }
 
 /**
  * Makes the kernel ready. Idempotent, and optional where the bytes are inlined.
- * `source` is a compiled module, its bytes, or a response that carries them.
+ * `source` is a compiled module, its bytes, or a response that carries them. Throws `kernel_missing`.
  */
 export async function init(source?: KernelSource): Promise<void> {
   if (compiled || source === undefined) {
     kernelModule();
     return;
   }
-  const given = await source;
-  if (given instanceof WebAssembly.Module) compiled = given;
-  else {
-    const bytes = given instanceof Response ? await given.arrayBuffer() : given;
-    compiled = await WebAssembly.compile(bytes);
+  try {
+    const given = await source;
+    if (given instanceof WebAssembly.Module) compiled = given;
+    else compiled = await WebAssembly.compile(given instanceof Response ? await given.arrayBuffer() : given);
+  } catch (cause) {
+    throw new WarmrouteError("kernel_missing", `what was given is not the kernel: ${String(cause)}`, { cause });
   }
 }
 

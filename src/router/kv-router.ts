@@ -1,14 +1,16 @@
 import { type Clock, systemClock } from "../core/clock.js";
 import { type KvRouterConfig, parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
-import { parseEvent } from "../core/event.js";
+import { parseEvent, storageTiers } from "../core/event.js";
 import { describe, parseU32, parseU64, type U64Input, workerIdString } from "../core/ids.js";
 import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
 import { Counter } from "../kernel/abi.js";
 import { budgetError, checkBlockSize, Kernel } from "../kernel/kernel.js";
+import { defaultBudget } from "../kernel/module.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
 import type { PoolRank } from "../scheduling/ranks.js";
+import { RequestIds } from "../scheduling/request-ids.js";
 import { SelectionCore } from "../scheduling/selection-core.js";
 import type {
   Booking,
@@ -23,11 +25,23 @@ import type {
   SelectRequest,
   SnapshotPart,
 } from "./contract.js";
+import { checkOptions, checkReserve, checkSelect } from "./read-request.js";
 import { RouterSelection } from "./selection.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 
-const GIB = 2 ** 30;
 const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
+
+/** A worker and the pool that its ranks are in. */
+interface Member {
+  record: WorkerRecord;
+  core: SelectionCore;
+}
+
+const DEFAULT_POOL = "default/aggregated";
+const poolName = (record: WorkerRecord) => `${record.routingGroup}/${record.role}`;
+const ranksOf = (record: WorkerRecord) => Array.from({ length: record.dpSize }, (_, i) => record.dpStart + i);
+const isRankOf = (record: WorkerRecord, dpRank: number) =>
+  dpRank >= record.dpStart && dpRank < record.dpStart + record.dpSize;
 
 /** One router: one model, and a pool for each routing group and role that its workers name. */
 export class KvRouter implements Router {
@@ -40,10 +54,13 @@ export class KvRouter implements Router {
   readonly #options: RouterOptions;
   readonly #seed: bigint;
   readonly #pools = new Map<string, SelectionCore>();
-  readonly #workers = new Map<string, { record: WorkerRecord; core: SelectionCore }>();
+  readonly #workers = new Map<string, Member>();
+  readonly #requestIds = new RequestIds();
+  #refused = 0;
   #closed = false;
 
   constructor(options: RouterOptions) {
+    checkOptions(options);
     const blockSize = options.blockSize === undefined ? 64 : options.blockSize;
     checkBlockSize(blockSize);
     this.model = options.model ?? "default";
@@ -56,19 +73,19 @@ export class KvRouter implements Router {
       options.seed === undefined
         ? crypto.getRandomValues(new BigUint64Array(1))[0]!
         : parseU64(options.seed, "seed", "invalid_config");
-    this.pool("default", "aggregated");
+    this.#pool(DEFAULT_POOL, "aggregated");
     for (const worker of options.workers ?? []) this.addWorker(worker);
   }
 
   /** The pool of a routing group and role; made at first use. */
-  pool(group: string, role: WorkerRole): SelectionCore {
-    const name = `${group}/${role}`;
+  #pool(name: string, role: WorkerRole): SelectionCore {
     let core = this.#pools.get(name);
     if (!core) {
       core = new SelectionCore({
         kernel: this.#kernel(name),
         config: this.config,
         role,
+        requestIds: this.#requestIds,
       });
       this.#pools.set(name, core);
     }
@@ -79,7 +96,7 @@ export class KvRouter implements Router {
     return new Kernel({
       blockSize: this.blockSize,
       maxRanks: this.#options.maxRanks ?? 16384,
-      budgetBytes: this.#options.memoryBudgetBytes ?? GIB,
+      budgetBytes: this.#options.memoryBudgetBytes ?? defaultBudget(),
       ownNames: this.ownNames,
       seed: poolSeed(this.#seed, `${this.model}/${pool}`),
     });
@@ -90,23 +107,25 @@ export class KvRouter implements Router {
   async select(request: SelectRequest, options: { signal?: AbortSignal } = {}): Promise<Selection> {
     this.#assertOpen();
     options.signal?.throwIfAborted();
+    checkSelect(request);
     const core = this.#poolOf(request.routingGroup);
+    if (!core) {
+      throw new WarmrouteError("no_endpoints", `no worker serves the routing group ${describe(request.routingGroup)}`, {
+        path: "routingGroup",
+      });
+    }
     return new RouterSelection(core.select(request), core.policy);
   }
 
   probe(request: Omit<SelectRequest, "requestId">): ProbeResult {
     this.#assertOpen();
-    return this.#poolOf(request.routingGroup).probe(request);
+    checkSelect(request);
+    const core = this.#poolOf(request.routingGroup);
+    return core?.probe(request) ?? { outcome: "no_endpoints", selected: null, candidates: [], excluded: [] };
   }
 
-  #poolOf(group: string | undefined): SelectionCore {
-    const core = this.#pools.get(group === undefined ? "default/aggregated" : `${group}/aggregated`);
-    if (!core) {
-      throw new WarmrouteError("no_endpoints", `no worker serves the routing group ${describe(group)}`, {
-        path: "routingGroup",
-      });
-    }
-    return core;
+  #poolOf(group: string | undefined): SelectionCore | undefined {
+    return this.#pools.get(group === undefined ? DEFAULT_POOL : `${group}/aggregated`);
   }
 
   overlap(
@@ -115,9 +134,12 @@ export class KvRouter implements Router {
       | { blockHashes: BigUint64Array | readonly U64Input[] },
   ): OverlapRow[] {
     this.#assertOpen();
-    const core = this.#poolOf(undefined);
+    const core = this.#poolOf(undefined)!;
     const { kernel } = core;
     let blocks: number;
+    if (typeof prompt !== "object" || prompt === null || !("tokens" in prompt || "blockHashes" in prompt)) {
+      throw new WarmrouteError("invalid_request", "give tokens or blockHashes", { path: "tokens" });
+    }
     if ("tokens" in prompt) {
       const n = kernel.writeTokens(prompt.tokens);
       const seed = kernel.localSeed(prompt.loraName, prompt.cacheSalt);
@@ -134,6 +156,7 @@ export class KvRouter implements Router {
 
   reserve(request: ReserveRequest): Booking {
     this.#assertOpen();
+    checkReserve(request);
     const id = workerIdString(request.worker.workerId, "worker.workerId", "invalid_request");
     const dpRank = parseU32(request.worker.dpRank ?? 0, "worker.dpRank");
     const { core, rank } = this.#rank(id, dpRank);
@@ -158,11 +181,7 @@ export class KvRouter implements Router {
 
   /** The live booking of a request, also one that restore() took over. */
   booking(requestId: string): Booking | undefined {
-    for (const core of this.#pools.values()) {
-      const booking = core.bookings.get(requestId);
-      if (booking) return booking;
-    }
-    return undefined;
+    return this.#requestIds.get(requestId);
   }
 
   // ---- cache contents
@@ -173,7 +192,7 @@ export class KvRouter implements Router {
     const rank: WorkerRank = { workerId: event.workerId, dpRank: event.dpRank };
     if (event.kind === "stored") return this.storeBlocks(rank, event.tier, event.parent, event.names, event.locals);
     const found = this.#rank(event.workerId, event.dpRank);
-    if (!found.rank) return { applied: false, reason: found.core ? "unknown_rank" : "unknown_worker" };
+    if (!found.rank) return this.#stranger(found.core);
     if (event.kind === "removed") found.core!.contents.remove(found.rank, event.tier, event.names);
     else found.core!.contents.clear(found.rank);
     return { applied: true };
@@ -187,13 +206,21 @@ export class KvRouter implements Router {
     names: BigUint64Array,
     localHashes: BigUint64Array,
   ): { applied: boolean; reason?: string } {
+    if (!storageTiers.includes(tier)) {
+      throw new WarmrouteError("invalid_event", `tier must be one of ${storageTiers.join(", ")}`, { path: "tier" });
+    }
     if (names.length !== localHashes.length) {
       throw new WarmrouteError("invalid_event", "a store needs as many names as local hashes", { path: "names" });
     }
     const { core, rank } = this.#rank(at.workerId, at.dpRank);
-    if (!rank) return { applied: false, reason: core ? "unknown_rank" : "unknown_worker" };
+    if (!rank) return this.#stranger(core);
     const reason = core!.contents.store(rank, tier, parent, names, localHashes);
     return reason === undefined ? { applied: true } : { applied: false, reason };
+  }
+
+  #stranger(core: SelectionCore | undefined): { applied: false; reason: string } {
+    this.#refused++;
+    return { applied: false, reason: core ? "unknown_rank" : "unknown_worker" };
   }
 
   /** The typed form of a `removed` event. Returns how many of the blocks the rank held. */
@@ -204,29 +231,62 @@ export class KvRouter implements Router {
 
   // ---- workers
 
-  /** Adds a worker with all its ranks, or replaces the one with its id. All or nothing. */
+  /**
+   * Adds a worker with all its ranks, or updates the one with its id: ranks that stay keep their cache contents
+   * and bookings, unless the incarnation is another. All or nothing. Throws `invalid_worker`, `too_many_ranks`
+   * or `memory_budget`.
+   */
   addWorker(input: WorkerInput): WorkerRecord {
     this.#assertOpen();
     const record = parseWorker(input);
-    const core = this.pool(record.routingGroup, record.role);
-    const free = core.kernel.maxRanks - core.kernel.exports.rankCount();
+    const name = poolName(record);
+    const isNewPool = !this.#pools.has(name);
+    const core = this.#pool(name, record.role);
     const old = this.#workers.get(record.workerId);
-    if (record.dpSize > free + (old?.core === core ? old.record.dpSize : 0)) {
-      throw new WarmrouteError("too_many_ranks", `a pool holds at most ${core.kernel.maxRanks} ranks`, {
-        details: { maxRanks: core.kernel.maxRanks, free, wanted: record.dpSize },
-      });
-    }
-    if (old) this.#removeRanks(old.record, old.core);
-    let added = 0;
     try {
-      for (; added < record.dpSize; added++) core.addRank(record, record.dpStart + added);
+      this.#admit(record, core, old);
     } catch (error) {
-      this.#removeRanks({ ...record, dpSize: added }, core);
-      if (old) this.#workers.delete(record.workerId);
+      if (isNewPool) this.#pools.delete(name);
       throw error;
     }
+    if (old) for (const dpRank of ranksOf(old.record)) this.#retire(old, dpRank, record, core);
     this.#workers.set(record.workerId, { record, core });
     return record;
+  }
+
+  /** Adds the ranks of a worker that the pool does not have yet; all or none. */
+  #admit(record: WorkerRecord, core: SelectionCore, old: Member | undefined): void {
+    const fresh = ranksOf(record).filter((dpRank) => !core.ranks.get(record.workerId, dpRank));
+    const leaving = old?.core === core ? ranksOf(old.record).filter((dpRank) => !isRankOf(record, dpRank)) : [];
+    const room = core.kernel.maxRanks - core.kernel.exports.rankCount();
+    if (fresh.length > room + leaving.length) {
+      throw new WarmrouteError("too_many_ranks", `a pool holds at most ${core.kernel.maxRanks} ranks`, {
+        details: { maxRanks: core.kernel.maxRanks, wanted: record.dpSize },
+      });
+    }
+    // Only when the new ranks need the places of those that leave do these go first: then nothing can fail.
+    if (fresh.length > room) for (const dpRank of leaving) core.removeRank(record.workerId, dpRank);
+    const added: number[] = [];
+    try {
+      for (const dpRank of fresh) {
+        core.addRank(record, dpRank);
+        added.push(dpRank);
+      }
+    } catch (error) {
+      for (const dpRank of added) core.removeRank(record.workerId, dpRank);
+      throw error;
+    }
+  }
+
+  /** A rank of a worker's old record leaves, starts anew, or goes on under the new record. */
+  #retire(old: Member, dpRank: number, record: WorkerRecord, core: SelectionCore): void {
+    const rank = old.core.ranks.get(record.workerId, dpRank);
+    if (!rank) return;
+    if (old.core !== core || !isRankOf(record, dpRank)) old.core.removeRank(record.workerId, dpRank);
+    else {
+      if (old.record.incarnation !== record.incarnation) core.restartRank(rank);
+      rank.record = record;
+    }
   }
 
   removeWorker(workerId: U64Input): boolean {
@@ -234,12 +294,8 @@ export class KvRouter implements Router {
     const id = workerIdString(workerId, "workerId", "invalid_request");
     const found = this.#workers.get(id);
     if (!found) return false;
-    this.#removeRanks(found.record, found.core);
+    for (const dpRank of ranksOf(found.record)) found.core.removeRank(id, dpRank);
     return this.#workers.delete(id);
-  }
-
-  #removeRanks(record: WorkerRecord, core: SelectionCore): void {
-    for (let i = 0; i < record.dpSize; i++) core.removeRank(record.workerId, record.dpStart + i);
   }
 
   workers(): WorkerRecord[] {
@@ -275,7 +331,7 @@ export class KvRouter implements Router {
         bytes: sum((core) => core.counter(Counter.bytes)),
         budgetBytes: sum((core) => core.counter(Counter.budget)),
         orphans: sum((core) => core.contents.orphans),
-        refused: sum((core) => core.contents.refused),
+        refused: this.#refused + sum((core) => core.contents.refused),
         duplicates: sum((core) => core.counter(Counter.duplicates)),
       },
       bookings: { live: sum((core) => core.bookings.size), forgotten: 0, expired: 0 },
@@ -302,7 +358,12 @@ export class KvRouter implements Router {
 
   async close(_options: { graceMs?: number } = {}): Promise<void> {
     this.#closed = true;
-    for (const core of this.#pools.values()) for (const booking of core.bookings.values()) booking.free();
+    this.freeAll();
+  }
+
+  /** Ends every live booking. */
+  freeAll(): void {
+    for (const core of this.#pools.values()) for (const booking of [...core.bookings.values()]) booking.free();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -103,7 +103,7 @@ const isFlag: Check = (value) => typeof value === "boolean";
 const isU32: Check = (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xffffffff;
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isAmount: Check = (value) => Number.isFinite(value) && (value as number) >= 0;
-const isId: Check = (value) => typeof value === "string" && /^\d{1,20}$/.test(value);
+const isId: Check = (value) => typeof value === "string" && /^\d{1,20}$/.test(value) && BigInt(value) < 1n << 64n;
 const optional =
   (check: Check): Check =>
   (value) =>
@@ -139,11 +139,16 @@ const isDocument = shape({
   model: isText,
   blockSize: isU32,
   ownNames: isFlag,
-  parts: listOf(isText),
+  parts: listOf((value) => value === "index" || value === "load" || value === "random"),
   pools: listOf(isPool),
 });
 
 function readDocument(input: unknown): SnapshotDocument {
   if (!isDocument(input)) throw bad("snapshot_corrupt", "the document lacks a field, or one has a wrong type");
-  return input as SnapshotDocument;
+  const document = input as SnapshotDocument;
+  const requestIds = document.pools.flatMap((pool) => pool.bookings.map((booking) => booking.requestId));
+  for (const names of [document.pools.map((pool) => pool.name), requestIds]) {
+    if (new Set(names).size !== names.length) throw bad("snapshot_corrupt", "a name stands twice in the document");
+  }
+  return document;
 }

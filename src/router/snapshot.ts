@@ -1,5 +1,6 @@
 // Snapshots of a router: every pool's records in one container (snapshot-format.ts).
 import { WarmrouteError } from "../core/errors.js";
+import { Counter } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
 import type { BookingState } from "../scheduling/booking.js";
 import { exportPart, importPart, Part, renameLoad } from "../scheduling/pool-records.js";
@@ -111,10 +112,22 @@ function rebuild(
     if (here) fromSnapshot.set(slot, layout.get(here.slot)!);
   }
   const wanted = { random: chosen("random"), bookings: chosen("load") };
+  const handles = pool.bookings.filter((booking) => fromSnapshot.has(booking.slot));
   importPart(kernel, Part.load, renameLoad(records.load, fromSnapshot, wanted));
+  if (chosen("load")) checkHandles(kernel, handles, fromSnapshot);
   importPart(kernel, Part.load, loadOf(core, layout, others));
-  return () =>
-    core.adopt(kernel, layout, chosen("load") ? { bookings: pool.bookings, slots: fromSnapshot } : undefined);
+  return () => core.adopt(kernel, layout, chosen("load") ? { bookings: handles, slots: fromSnapshot } : undefined);
+}
+
+/** Every handle names a live booking on its own rank, and every live booking has one handle. */
+function checkHandles(kernel: Kernel, handles: readonly BookingState[], slots: ReadonlyMap<number, number>): void {
+  const ids = new Set(handles.map((handle) => handle.id));
+  const fits = handles.every(
+    ({ id, generation, slot }) => kernel.exports.bookingSlot(id, generation) === slots.get(slot),
+  );
+  if (!fits || ids.size !== handles.length || kernel.exports.counter(Counter.liveBookings) !== handles.length) {
+    throw new WarmrouteError("snapshot_corrupt", "cannot restore: the bookings do not match their records");
+  }
 }
 
 /** New slots for a pool's ranks: the snapshot's for those it knows, unused ones for the rest. */

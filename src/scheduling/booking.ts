@@ -106,9 +106,7 @@ export class PoolBooking implements Disposable, BookingState {
 
   /** Ends the booking and all its charges. Never throws. */
   free(): void {
-    if (!this.live) return;
-    this.live = false;
-    this.#owner.bookingFree(this);
+    if (this.live) this.#owner.bookingFree(this);
   }
 
   [Symbol.dispose](): void {

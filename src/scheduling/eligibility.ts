@@ -25,6 +25,17 @@ export interface ConstraintInput {
 export function readConstraints(input: ConstraintInput): Constraints | undefined {
   const { allowedWorkerIds, routingConstraints } = input;
   if (allowedWorkerIds === undefined && routingConstraints === undefined) return undefined;
+  for (const key in routingConstraints) {
+    if (key !== "requiredTaints" && key !== "preferredTaints") {
+      const path = `routingConstraints.${key}`;
+      throw new WarmrouteError("invalid_request", `routingConstraints has an unknown field: ${key}`, { path });
+    }
+  }
+  const required: unknown = routingConstraints?.requiredTaints ?? [];
+  if (!Array.isArray(required) || !required.every((taint) => typeof taint === "string")) {
+    const path = "routingConstraints.requiredTaints";
+    throw new WarmrouteError("invalid_request", `${path} must be a list of strings`, { path });
+  }
   const allowed =
     allowedWorkerIds &&
     new Set(allowedWorkerIds.map((id, i) => workerIdString(id, `allowedWorkerIds[${i}]`, "invalid_request")));
@@ -35,7 +46,7 @@ export function readConstraints(input: ConstraintInput): Constraints | undefined
       throw new WarmrouteError("invalid_request", `${path} must be a finite number, not ${describe(weight)}`, { path });
     }
   }
-  return { allowed, required: routingConstraints?.requiredTaints ?? [], preferred };
+  return { allowed, required, preferred };
 }
 
 /** Why a rank may not take the request, in the order of spec scheduling.md §3.2; undefined when it may. */

@@ -6,7 +6,7 @@ import { Status } from "../kernel/status.js";
 /** One rank of a pool, by slot. */
 export interface PoolRank {
   readonly slot: number;
-  readonly record: WorkerRecord;
+  record: WorkerRecord;
   readonly workerId: string;
   readonly dpRank: number;
   overloaded: boolean;
@@ -18,6 +18,7 @@ export class PoolRanks {
   #bySlot: (PoolRank | undefined)[] = [];
   #byName = new Map<string, PoolRank>();
   #freeSlots: number[] = [];
+  #rows: PoolRank[] | undefined;
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel;
@@ -43,6 +44,7 @@ export class PoolRanks {
     this.#kernel.exports.rankRemove(rank.slot);
     this.#byName.delete(nameOf(rank.workerId, rank.dpRank));
     this.#bySlot[rank.slot] = undefined;
+    this.#rows = undefined;
     this.#freeSlots.push(rank.slot);
   }
 
@@ -62,9 +64,11 @@ export class PoolRanks {
   }
 
   /** Every rank in row order: by worker id as u64, then rank. */
-  *[Symbol.iterator](): Generator<PoolRank> {
-    const n = this.#kernel.exports.rankCount();
-    for (let row = 0; row < n; row++) yield this.at(this.#kernel.exports.slotOf(row));
+  [Symbol.iterator](): Iterator<PoolRank> {
+    this.#rows ??= Array.from({ length: this.#kernel.exports.rankCount() }, (_, row) =>
+      this.at(this.#kernel.exports.slotOf(row)),
+    );
+    return this.#rows[Symbol.iterator]();
   }
 
   /** Goes on with another kernel, in which each rank has the slot that `slots` maps its old one to. */
@@ -79,6 +83,7 @@ export class PoolRanks {
 
   #put(rank: PoolRank): void {
     this.#bySlot[rank.slot] = rank;
+    this.#rows = undefined;
     this.#byName.set(nameOf(rank.workerId, rank.dpRank), rank);
   }
 }

@@ -13,11 +13,14 @@ import { candidatesOf, explainDecision, refusalOf } from "./explain.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
 import { type PoolRank, PoolRanks } from "./ranks.js";
 import { RequestDouble, RequestFlag, writeRequest } from "./request.js";
+import { RequestIds } from "./request-ids.js";
 
 export interface SelectionCoreOptions {
   kernel: Kernel;
   config: KvRouterConfig;
   role: WorkerRole;
+  /** Shared by the pools of a router, so that an id is live once. */
+  requestIds?: RequestIds;
   policy?: BuiltInPolicy;
   twoTier?: TwoTierParameters;
 }
@@ -37,7 +40,7 @@ export class SelectionCore implements Pool, BookingOwner {
   readonly contents: CacheContents;
   readonly bookings = new Map<string, PoolBooking>();
   decisions = 0;
-  #nextRequest = 1;
+  readonly #requestIds: RequestIds;
 
   constructor(options: SelectionCoreOptions) {
     this.kernel = options.kernel;
@@ -46,6 +49,7 @@ export class SelectionCore implements Pool, BookingOwner {
     this.role = options.role;
     this.policy = options.policy ?? "dynamo-default-cost-fn";
     this.twoTier = options.twoTier ?? { cacheThreshold: 0.5, balanceAbsThreshold: 32, balanceRelThreshold: 1.1 };
+    this.#requestIds = options.requestIds ?? new RequestIds();
     this.ranks = new PoolRanks(options.kernel);
     this.contents = new CacheContents(this);
   }
@@ -63,21 +67,25 @@ export class SelectionCore implements Pool, BookingOwner {
   removeRank(workerId: string, dpRank: number): void {
     const rank = this.ranks.get(workerId, dpRank);
     if (!rank) return;
-    for (const booking of this.bookings.values()) {
-      if (booking.slot === rank.slot) {
-        booking.live = false;
-        this.bookings.delete(booking.requestId);
-      }
-    }
+    for (const booking of this.#bookingsOf(rank)) this.#forget(booking);
     this.ranks.remove(rank);
+  }
+
+  /** The process behind a rank started anew: what it held and what it worked on is gone. */
+  restartRank(rank: PoolRank): void {
+    this.contents.clear(rank);
+    for (const booking of this.#bookingsOf(rank)) booking.free();
+  }
+
+  #bookingsOf(rank: PoolRank): PoolBooking[] {
+    return [...this.bookings.values()].filter((booking) => booking.slot === rank.slot);
   }
 
   // ---- decisions
 
   /** Selects and books. Throws the outcome when no rank may take the request; then nothing is changed. */
   select(request: PoolRequest): PoolSelection {
-    const requestId = request.requestId ?? `warmroute-${this.#nextRequest++}`;
-    this.#assertNew(requestId);
+    const requestId = this.#requestIds.claim(request.requestId);
     const constraints = readConstraints(request);
     const keep = request.explain === true;
     const flags = keep ? RequestFlag.book | RequestFlag.keep : RequestFlag.book;
@@ -154,18 +162,21 @@ export class SelectionCore implements Pool, BookingOwner {
 
   // ---- bookings
 
-  #assertNew(requestId: string): void {
-    if (this.bookings.has(requestId)) {
-      throw new WarmrouteError("duplicate_request", `request ${describe(requestId)} has a live booking`, {
-        details: { requestId },
-      });
-    }
-  }
-
   #booked(worker: WorkerRank, state: BookingState): PoolBooking {
     const booking = new PoolBooking(this, state, worker);
-    this.bookings.set(state.requestId, booking);
+    this.#remember(booking);
     return booking;
+  }
+
+  #remember(booking: PoolBooking): void {
+    this.bookings.set(booking.requestId, booking);
+    this.#requestIds.set(booking);
+  }
+
+  #forget(booking: PoolBooking): void {
+    booking.live = false;
+    this.bookings.delete(booking.requestId);
+    this.#requestIds.delete(booking);
   }
 
   /** Books without a selection. Throws `duplicate_request`, `invalid_request` or `memory_budget`. */
@@ -176,7 +187,7 @@ export class SelectionCore implements Pool, BookingOwner {
     islTokens: number,
     effectivePrefillTokens: number,
   ): PoolBooking {
-    this.#assertNew(requestId);
+    this.#requestIds.claim(requestId);
     const { kernel } = this;
     const n = sequenceHashes.length;
     const { names } = kernel.roomForEvent(n);
@@ -213,7 +224,7 @@ export class SelectionCore implements Pool, BookingOwner {
   }
 
   bookingFree(booking: PoolBooking): void {
-    this.bookings.delete(booking.requestId);
+    this.#forget(booking);
     if (!this.kernel.failed) this.kernel.exports.bookingFree(booking.id, booking.generation);
   }
 
@@ -255,8 +266,7 @@ export class SelectionCore implements Pool, BookingOwner {
       return;
     }
     const before = new Map(this.bookings);
-    for (const booking of before.values()) booking.live = false;
-    this.bookings.clear();
+    for (const booking of before.values()) this.#forget(booking);
     for (const state of taken.bookings) {
       const slot = taken.slots.get(state.slot);
       if (slot === undefined) continue;
@@ -264,7 +274,7 @@ export class SelectionCore implements Pool, BookingOwner {
       const old = before.get(state.requestId);
       if (old) {
         old.resume({ ...state, slot }, { workerId, dpRank });
-        this.bookings.set(state.requestId, old);
+        this.#remember(old);
       } else this.#booked({ workerId, dpRank }, { ...state, slot });
     }
   }

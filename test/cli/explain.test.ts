@@ -93,6 +93,12 @@ describe("explain", () => {
     ]);
   });
 
+  it("two-tier says a pin's real branch", () => {
+    const request = { input_tokens: 160, pinned_worker: { worker_id: "1" } };
+    const answer = explainScenario(scenario({ policy: { type: "dynamo-two-tier-cost-fn" }, request }));
+    expect(answer).toMatchObject({ candidates: [{ terms: { branch: "least_loaded" } }] });
+  });
+
   it.each([
     ["an unknown key", scenario({ extra: 1 }), "extra"],
     ["an unknown nested key", scenario({ request: { input_tokens: 1, x: 1 } }), "request.x"],

@@ -121,6 +121,42 @@ describe("workers", () => {
     expect(r.loads()).toHaveLength(3);
   });
 
+  it("an update that fails leaves the worker as it was", async () => {
+    const r = await open({ memoryBudgetBytes: 4 * 2 ** 20 });
+    await r.select({ requestId: "a", tokens: [1], pinnedWorker: { workerId: "1" } });
+    const before = state(r);
+    for (let i = 0, go = true; go; i++) {
+      const chain = BigUint64Array.from({ length: 100 }, (_, j) => BigInt(i * 1000 + j + 1));
+      go = r.storeBlocks({ workerId: "2", dpRank: 0 }, "device", null, chain, chain).applied;
+    }
+    expect(() => r.addWorker({ workerId: "1", dpSize: 16000 })).toThrowError(coded("memory_budget"));
+    expect(() => r.addWorker({ workerId: "9", routingGroup: "g", dpSize: 16385 })).toThrowError();
+    r.applyEvent({ worker_id: "2", event: { data: "cleared" } });
+    expect(JSON.parse(state(r))[0]).toEqual(JSON.parse(before)[0]);
+    expect(r.stats().index.budgetBytes).toBe(4 * 2 ** 20);
+    expect(r.booking("a")).toBeDefined();
+  });
+
+  it("an update keeps what its ranks hold, unless the process is another", async () => {
+    const r = await open();
+    const { blockHashes } = hashTokens([...Array(32).keys()], 16);
+    r.storeBlocks({ workerId: "1", dpRank: 0 }, "device", null, blockHashes, blockHashes);
+    await r.select({ requestId: "a", tokens: [1], pinnedWorker: { workerId: "1" } });
+    r.addWorker({ workerId: "1", url: "http://new", dpSize: 2 });
+    expect(r.stats()).toMatchObject({ index: { blocks: 2 }, bookings: { live: 1 } });
+    expect(await r.select({ tokens: [...Array(32).keys()] })).toMatchObject({ url: "http://new" });
+    r.addWorker({ workerId: "1", incarnation: "b" });
+    expect(r.stats()).toMatchObject({ index: { blocks: 0 }, bookings: { live: 0 } });
+    r.addWorker({ workerId: "1", routingGroup: "g" });
+    expect(r.loads()).toHaveLength(2);
+    expect(await r.select({ tokens: [1], routingGroup: "g" })).toMatchObject({ worker: { workerId: "1" } });
+    await expect(
+      r
+        .select({ requestId: "x", tokens: [1] })
+        .then(() => r.select({ requestId: "x", tokens: [1], routingGroup: "g" })),
+    ).rejects.toThrowError(coded("duplicate_request"));
+  });
+
   it("reaches slot 16,383", async () => {
     const r = await open({ workers: [{ workerId: "5", dpSize: 16384 }] });
     const last = { workerId: "5", dpRank: 16383 };
@@ -174,7 +210,7 @@ describe("events", () => {
       applied: false,
       reason: "invalid_sequence",
     });
-    expect(r.stats().index).toMatchObject({ blocks: 0, orphans: 1, refused: 1 });
+    expect(r.stats().index).toMatchObject({ blocks: 0, orphans: 1, refused: 3 });
     expect(event("1", { removed: { block_hashes: [5] } })).toEqual({ applied: true });
     expect(event("1", "cleared")).toEqual({ applied: true });
   });
@@ -210,6 +246,23 @@ describe("the memory budget", () => {
     expect(r.overlap({ blockHashes: chain(i - 1) })).toEqual([]);
     for (let k = 0; k < 8; k++) expect(r.removeBlocks(at, "device", chain(k))).toBe(500);
     expect(r.storeBlocks(at, "device", null, chain(i - 1), chain(i - 1))).toEqual({ applied: true });
+  });
+
+  it("a full index still removes lists of any length, and still takes requests", async () => {
+    const r = await open({ memoryBudgetBytes: 4 * 2 ** 20 });
+    const at = { workerId: "1", dpRank: 0 };
+    const all: bigint[] = [];
+    for (let i = 0; i < 100_000; i++) {
+      const chain = BigUint64Array.of(BigInt(i * 2 + 1), BigInt(i * 2 + 2));
+      if (!r.storeBlocks(at, "device", null, chain, chain).applied) break;
+      all.push(...chain);
+    }
+    expect(r.stats().index).toMatchObject({ blocks: all.length, refused: 1 });
+    for (let i = 0; i < 50; i++) await r.select({ tokens: Uint32Array.from({ length: 64 }, (_, j) => i * 1000 + j) });
+    expect(r.applyEvent({ worker_id: "1", event: { data: { removed: { block_hashes: all } } } })).toEqual({
+      applied: true,
+    });
+    expect(r.stats().index.blocks).toBe(0);
   });
 
   it("refuses a booking whole", async () => {
@@ -263,6 +316,61 @@ describe("bookings", () => {
   });
 });
 
+describe("shapes", () => {
+  it.each([
+    [null, "request"],
+    [{ tokens: [1], requestId: 5 }, "requestId"],
+    [{ tokens: [1], requestId: "" }, "requestId"],
+    [{ tokens: [1], loraName: 5 }, "loraName"],
+    [{ tokens: [1], allowedWorkerIds: "12" }, "allowedWorkerIds"],
+    [{ tokens: [1], allowedWorkerIds: ["x"] }, "allowedWorkerIds[0]"],
+    [{ tokens: [1], pinnedWorker: "1" }, "pinnedWorker"],
+    [{ tokens: [1], explain: 1 }, "explain"],
+    [{ tokens: [1], sessionId: "s" }, "sessionId"],
+    [{ tokens: [1], expectedOutputTokens: -1 }, "expectedOutputTokens"],
+    [{ tokens: [1], routingConstraints: { required_taints: [] } }, "routingConstraints.required_taints"],
+    [{ tokens: [1], routingConstraints: { requiredTaints: 5 } }, "routingConstraints.requiredTaints"],
+    [{ tokens: [1], routingConstraints: { preferredTaints: { a: "x" } } }, "routingConstraints.preferredTaints.a"],
+  ])("select(%o) is invalid_request", async (request, path) => {
+    const r = await open();
+    const before = state(r);
+    await expect(r.select(request as never)).rejects.toThrowError(coded("invalid_request", path));
+    expect(state(r)).toBe(before);
+  });
+
+  it.each([
+    [null, "options"],
+    [{ workers: 5 }, "workers"],
+    [{ model: 5 }, "model"],
+    [{ blocksize: 16 }, "blocksize"],
+    [{ blockNames: "x" }, "blockNames"],
+  ])("createRouter(%o) is invalid_config", async (options, path) => {
+    await expect(createRouter(options as never)).rejects.toThrowError(coded("invalid_config", path));
+  });
+
+  it("reserve, overlap and storeBlocks name what is wrong", async () => {
+    const r = await open();
+    const good = { requestId: "a", worker: { workerId: "1" }, sequenceHashes: [1n], islTokens: 20 };
+    for (const key of Object.keys(good)) {
+      expect(() => r.reserve({ ...good, [key]: undefined } as never)).toThrowError(coded("invalid_request", key));
+    }
+    expect(() => r.overlap({} as never)).toThrowError(coded("invalid_request", "tokens"));
+    const at = { workerId: "1", dpRank: 0 };
+    const [one, two] = [BigUint64Array.of(1n), BigUint64Array.of(1n, 2n)];
+    expect(() => r.storeBlocks(at, "gpu" as never, null, one, one)).toThrowError(coded("invalid_event", "tier"));
+    expect(() => r.storeBlocks(at, "device", null, two, one)).toThrowError(coded("invalid_event", "names"));
+  });
+
+  it("refused events are counted, whoever they are for", async () => {
+    const off = { overlapScoreCredit: 0, hostCacheHitWeight: 0, diskCacheHitWeight: 0, sharedCacheMultiplier: 0 };
+    const r = await open({ config: off });
+    const one = BigUint64Array.of(1n);
+    for (const workerId of ["1", "9"]) r.storeBlocks({ workerId, dpRank: 0 }, "device", null, one, one);
+    r.applyEvent({ worker_id: "1", event: { dp_rank: 4, data: "cleared" } });
+    expect(r.stats().index.refused).toBe(3);
+  });
+});
+
 describe("outcomes", () => {
   it("names why no worker was taken", async () => {
     const r = await open({ workers: [{ workerId: "1", taints: ["a"] }, { workerId: "2" }] });
@@ -273,6 +381,7 @@ describe("outcomes", () => {
     await expect(select({ pinnedWorker: { workerId: "1" }, allowedWorkerIds: ["2"] })).rejects.toThrowError(
       coded("pinned_worker_not_allowed"),
     );
+    expect(r.probe({ tokens, routingGroup: "other" }).outcome).toBe("no_endpoints");
     await expect(select({ routingGroup: "other" })).rejects.toThrowError(coded("no_endpoints", "routingGroup"));
     expect(await select({ allowedWorkerIds: [2] })).toMatchObject({
       worker: { workerId: "2" },

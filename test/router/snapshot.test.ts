@@ -142,3 +142,53 @@ function changed(bytes: Uint8Array, change: (copy: DataView) => void): Uint8Arra
 function sealed(bytes: Uint8Array): Uint8Array {
   return changed(bytes, (copy) => copy.setBigUint64(8, checksum(bytes.subarray(16)), true));
 }
+
+describe("a document that contradicts its records", () => {
+  const document = (bytes: Uint8Array) => {
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(16, true);
+    const start = 24 + Math.ceil(length / 8) * 8;
+    return {
+      input: JSON.parse(new TextDecoder().decode(bytes.subarray(24, 24 + length))),
+      records: bytes.subarray(start),
+    };
+  };
+  type Pool = { name: string; ranks: Record<string, unknown>[]; bookings: Record<string, unknown>[] };
+  const changes: [string, (pools: Pool[], all: Record<string, unknown>) => void][] = [
+    ["no handle for a live booking", ([pool]) => pool!.bookings.splice(0)],
+    ["a handle for no booking", ([pool]) => pool!.bookings.push({ ...pool!.bookings[0], id: 77, requestId: "g" })],
+    ["two handles of one booking", ([pool]) => pool!.bookings.push({ ...pool!.bookings[0], requestId: "g" })],
+    ["one request twice", ([pool]) => pool!.bookings.push({ ...pool!.bookings[0] })],
+    ["a booking on another rank", ([pool]) => Object.assign(pool!.bookings[0]!, { slot: 0 })],
+    ["a booking of an unknown slot", ([pool]) => Object.assign(pool!.bookings[0]!, { slot: 7 })],
+    ["another generation", ([pool]) => Object.assign(pool!.bookings[0]!, { generation: 9 })],
+    ["a pool twice", (pools) => pools.push(pools[0]!)],
+    ["a worker id beyond u64", ([pool]) => Object.assign(pool!.ranks[0]!, { workerId: "99999999999999999999" })],
+    ["two ranks in one slot", ([pool]) => Object.assign(pool!.ranks[0]!, { slot: pool!.ranks[1]!.slot })],
+    ["an unknown part", (_, all) => Object.assign(all, { parts: ["index", "load", "random", "more"] })],
+  ];
+  it.each(changes)("%s is snapshot_corrupt", async (_, change) => {
+    const router = await open();
+    await router.select({ requestId: "a", tokens: [1, 2, 3, 4, 5, 6, 7, 8], pinnedWorker: { workerId: "2" } });
+    const { input, records } = document(router.snapshot());
+    change(input.pools, input);
+    const text = new TextEncoder().encode(JSON.stringify(input));
+    const bytes = new Uint8Array(24 + Math.ceil(text.length / 8) * 8 + records.length);
+    bytes.set(router.snapshot().subarray(0, 24));
+    new DataView(bytes.buffer).setUint32(16, text.length, true);
+    bytes.set(text, 24);
+    bytes.set(records, bytes.length - records.length);
+    const other = await open();
+    const before = JSON.stringify([other.loads(), other.stats()]);
+    expect(() => other.restore(sealed(bytes))).toThrowError(coded("snapshot_corrupt"));
+    expect(JSON.stringify([other.loads(), other.stats()])).toBe(before);
+  });
+
+  it("ids that the router makes are fresh after a restore, too", async () => {
+    const router = await open();
+    await router.select({ tokens: [1] });
+    const again = await open();
+    again.restore(router.snapshot());
+    await again.select({ tokens: [1] });
+    expect(again.stats().bookings.live).toBe(2);
+  });
+});
