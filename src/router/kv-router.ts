@@ -9,7 +9,6 @@ import { Counter } from "../kernel/abi.js";
 import { budgetError, checkBlockSize, Kernel } from "../kernel/kernel.js";
 import { defaultBudget } from "../kernel/module.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
-import type { PoolRank } from "../scheduling/ranks.js";
 import { RequestIds } from "../scheduling/request-ids.js";
 import { SelectionCore } from "../scheduling/selection-core.js";
 import type {
@@ -28,20 +27,11 @@ import type {
 import { checkOptions, checkReserve, checkSelect } from "./read-request.js";
 import { RouterSelection } from "./selection.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
+import { WorkerTable } from "./workers.js";
 
 const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
 
-/** A worker and the pool that its ranks are in. */
-interface Member {
-  record: WorkerRecord;
-  core: SelectionCore;
-}
-
 const DEFAULT_POOL = "default/aggregated";
-const poolName = (record: WorkerRecord) => `${record.routingGroup}/${record.role}`;
-const ranksOf = (record: WorkerRecord) => Array.from({ length: record.dpSize }, (_, i) => record.dpStart + i);
-const isRankOf = (record: WorkerRecord, dpRank: number) =>
-  dpRank >= record.dpStart && dpRank < record.dpStart + record.dpSize;
 
 /** One router: one model, and a pool for each routing group and role that its workers name. */
 export class KvRouter implements Router {
@@ -54,7 +44,7 @@ export class KvRouter implements Router {
   readonly #options: RouterOptions;
   readonly #seed: bigint;
   readonly #pools = new Map<string, SelectionCore>();
-  readonly #workers = new Map<string, Member>();
+  readonly #workers: WorkerTable;
   readonly #requestIds = new RequestIds();
   #refused = 0;
   #closed = false;
@@ -73,23 +63,13 @@ export class KvRouter implements Router {
       options.seed === undefined
         ? crypto.getRandomValues(new BigUint64Array(1))[0]!
         : parseU64(options.seed, "seed", "invalid_config");
-    this.#pool(DEFAULT_POOL, "aggregated");
+    this.#workers = new WorkerTable(this.#pools, (name, role) => this.#newPool(name, role));
+    this.#pools.set(DEFAULT_POOL, this.#newPool(DEFAULT_POOL, "aggregated"));
     for (const worker of options.workers ?? []) this.addWorker(worker);
   }
 
-  /** The pool of a routing group and role; made at first use. */
-  #pool(name: string, role: WorkerRole): SelectionCore {
-    let core = this.#pools.get(name);
-    if (!core) {
-      core = new SelectionCore({
-        kernel: this.#kernel(name),
-        config: this.config,
-        role,
-        requestIds: this.#requestIds,
-      });
-      this.#pools.set(name, core);
-    }
-    return core;
+  #newPool(name: string, role: WorkerRole): SelectionCore {
+    return new SelectionCore({ kernel: this.#kernel(name), config: this.config, role, requestIds: this.#requestIds });
   }
 
   #kernel(pool: string): Kernel {
@@ -159,7 +139,7 @@ export class KvRouter implements Router {
     checkReserve(request);
     const id = workerIdString(request.worker.workerId, "worker.workerId", "invalid_request");
     const dpRank = parseU32(request.worker.dpRank ?? 0, "worker.dpRank");
-    const { core, rank } = this.#rank(id, dpRank);
+    const { core, rank } = this.#workers.rank(id, dpRank);
     if (!rank) throw unknownWorker(id, dpRank);
     const isl = request.islTokens;
     const charged = request.effectivePrefillTokens ?? isl;
@@ -191,7 +171,7 @@ export class KvRouter implements Router {
     const event = parseEvent(input);
     const rank: WorkerRank = { workerId: event.workerId, dpRank: event.dpRank };
     if (event.kind === "stored") return this.storeBlocks(rank, event.tier, event.parent, event.names, event.locals);
-    const found = this.#rank(event.workerId, event.dpRank);
+    const found = this.#workers.rank(event.workerId, event.dpRank);
     if (!found.rank) return this.#stranger(found.core);
     if (event.kind === "removed") found.core!.contents.remove(found.rank, event.tier, event.names);
     else found.core!.contents.clear(found.rank);
@@ -212,7 +192,7 @@ export class KvRouter implements Router {
     if (names.length !== localHashes.length) {
       throw new WarmrouteError("invalid_event", "a store needs as many names as local hashes", { path: "names" });
     }
-    const { core, rank } = this.#rank(at.workerId, at.dpRank);
+    const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
     if (!rank) return this.#stranger(core);
     const reason = core!.contents.store(rank, tier, parent, names, localHashes);
     return reason === undefined ? { applied: true } : { applied: false, reason };
@@ -225,7 +205,7 @@ export class KvRouter implements Router {
 
   /** The typed form of a `removed` event. Returns how many of the blocks the rank held. */
   removeBlocks(at: WorkerRank, tier: StorageTier, names: BigUint64Array): number {
-    const { core, rank } = this.#rank(at.workerId, at.dpRank);
+    const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
     return rank ? core!.contents.remove(rank, tier, names) : 0;
   }
 
@@ -238,77 +218,16 @@ export class KvRouter implements Router {
    */
   addWorker(input: WorkerInput): WorkerRecord {
     this.#assertOpen();
-    const record = parseWorker(input);
-    const name = poolName(record);
-    const isNewPool = !this.#pools.has(name);
-    const core = this.#pool(name, record.role);
-    const old = this.#workers.get(record.workerId);
-    try {
-      this.#admit(record, core, old);
-    } catch (error) {
-      if (isNewPool) this.#pools.delete(name);
-      throw error;
-    }
-    if (old) for (const dpRank of ranksOf(old.record)) this.#retire(old, dpRank, record, core);
-    this.#workers.set(record.workerId, { record, core });
-    return record;
-  }
-
-  /** Adds the ranks of a worker that the pool does not have yet; all or none. */
-  #admit(record: WorkerRecord, core: SelectionCore, old: Member | undefined): void {
-    const fresh = ranksOf(record).filter((dpRank) => !core.ranks.get(record.workerId, dpRank));
-    const leaving = old?.core === core ? ranksOf(old.record).filter((dpRank) => !isRankOf(record, dpRank)) : [];
-    const room = core.kernel.maxRanks - core.kernel.exports.rankCount();
-    if (fresh.length > room + leaving.length) {
-      throw new WarmrouteError("too_many_ranks", `a pool holds at most ${core.kernel.maxRanks} ranks`, {
-        details: { maxRanks: core.kernel.maxRanks, wanted: record.dpSize },
-      });
-    }
-    // Only when the new ranks need the places of those that leave do these go first: then nothing can fail.
-    if (fresh.length > room) for (const dpRank of leaving) core.removeRank(record.workerId, dpRank);
-    const added: number[] = [];
-    try {
-      for (const dpRank of fresh) {
-        core.addRank(record, dpRank);
-        added.push(dpRank);
-      }
-    } catch (error) {
-      for (const dpRank of added) core.removeRank(record.workerId, dpRank);
-      throw error;
-    }
-  }
-
-  /** A rank of a worker's old record leaves, starts anew, or goes on under the new record. */
-  #retire(old: Member, dpRank: number, record: WorkerRecord, core: SelectionCore): void {
-    const rank = old.core.ranks.get(record.workerId, dpRank);
-    if (!rank) return;
-    if (old.core !== core || !isRankOf(record, dpRank)) old.core.removeRank(record.workerId, dpRank);
-    else {
-      if (old.record.incarnation !== record.incarnation) core.restartRank(rank);
-      rank.record = record;
-    }
+    return this.#workers.add(parseWorker(input));
   }
 
   removeWorker(workerId: U64Input): boolean {
     this.#assertOpen();
-    const id = workerIdString(workerId, "workerId", "invalid_request");
-    const found = this.#workers.get(id);
-    if (!found) return false;
-    for (const dpRank of ranksOf(found.record)) found.core.removeRank(id, dpRank);
-    return this.#workers.delete(id);
+    return this.#workers.remove(workerIdString(workerId, "workerId", "invalid_request"));
   }
 
   workers(): WorkerRecord[] {
-    return [...this.#workers.values()]
-      .map(({ record }) => record)
-      .sort((a, b) => (BigInt(a.workerId) < BigInt(b.workerId) ? -1 : 1));
-  }
-
-  #rank(workerId: string, dpRank: number): { core?: SelectionCore; rank?: PoolRank } {
-    const core = this.#workers.get(workerId)?.core;
-    if (!core) return {};
-    const rank = core.ranks.get(workerId, dpRank);
-    return rank ? { core, rank } : { core };
+    return this.#workers.list();
   }
 
   // ---- state
