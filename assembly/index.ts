@@ -28,7 +28,7 @@ import {
 import { exportLoadBegin, exportLoadNeeds, exportLoadNext, importLoadRecord } from "./snapshot/load-part";
 import { BAD_RECORD, MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
 
-export { bookingFree, bookingGeneration, bookingOutputBlock, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
+export { bookingFree, bookingGeneration, bookingOutputBlocks, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
 export { rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
 export { answerRow, explainProbabilities, explainTerms, releaseColumns, requestRow } from "./select/decide";
 

@@ -18,6 +18,8 @@ import { bookingListOf, chargeBlocks, chargeColumn, NO_ROW, rankDrop, rowOf, WEI
 const BOOKING_BYTES: u32 = 56;
 /** More tokens than linear memory can hold: keeps the sums of whole numbers exact. */
 export const PREFILL_MAX: f64 = 4294967296;
+/** Most blocks of one request that are shared with nobody: keeps sums of weights within 64 bits. */
+export const OWN_MAX: u32 = 1 << 26;
 
 let bookings: usize = 0;
 let directory: usize = 0;
@@ -118,8 +120,8 @@ export function book(slot: u32, hashes: usize, n: u32, privateBlocks: u32, prefi
   const id = idTake();
   if (!id) return 0;
   const prefill = prefillTokens > 0 ? min(Math.floor(prefillTokens), PREFILL_MAX) : 0;
-  const own = WEIGHT_ONE * <i64>privateBlocks;
-  return begin(id, slot, hashes, n, privateBlocks, own, prefill) ? id : 0;
+  const blocks = min(privateBlocks, OWN_MAX);
+  return begin(id, slot, hashes, n, blocks, WEIGHT_ONE * <i64>blocks, prefill) ? id : 0;
 }
 
 /**
@@ -166,17 +168,18 @@ export function bookingPrefillComplete(id: u32, generation: u32): i32 {
 }
 
 /**
- * The request's output crossed a block boundary. A `fraction` in 0…1 becomes the weight of every
+ * The request's output crossed `more` block boundaries. A `fraction` in 0…1 becomes the weight of every
  * block that only this request references on its rank (spec/scheduling.md §1.5); with NaN the new
- * block weighs 1 and the others stay.
+ * blocks weigh 1 and the others stay. A request has at most OWN_MAX blocks of its own; more do not count.
  */
-export function bookingOutputBlock(id: u32, generation: u32, fraction: f64): i32 {
+export function bookingOutputBlocks(id: u32, generation: u32, more: u32, fraction: f64): i32 {
   if (!isLive(id, generation)) return UNKNOWN_BOOKING;
   const b = bookingAt(id);
   const slot = load<u32>(b, 20);
-  const blocks = load<u32>(b, 48) + 1;
+  const own0 = load<u32>(b, 48);
+  const blocks = <u32>min<u64>(<u64>own0 + more, OWN_MAX);
   const before = load<i64>(b, 32);
-  let own = before + WEIGHT_ONE;
+  let own = before + WEIGHT_ONE * <i64>(blocks - own0);
   let change: i64 = 0;
   if (fraction == fraction) {
     const weight = <i64>nearest(min(max(fraction, 0), 1) * <f64>WEIGHT_ONE);

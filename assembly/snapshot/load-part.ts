@@ -16,6 +16,7 @@ import {
   bookingRestore,
   bookingRestoreFree,
   bookingTop,
+  OWN_MAX,
   PREFILL_MAX,
 } from "../load/bookings";
 import { promptBlocks, promptCut, promptHashes, promptWeigh, promptWeights } from "../load/prompts";
@@ -29,7 +30,6 @@ const BOOKING: u32 = 3;
 const RANDOM_BYTES: u32 = 48;
 const FREE_ID_BYTES: u32 = 16;
 const HEAD_BYTES: u32 = 56;
-const OWN_MAX: u32 = 1 << 26;
 
 /** The next id to write; 0 for the generator. */
 let next: u32 = 0;

@@ -41,7 +41,7 @@ export interface KernelExports extends Record<string, unknown> {
   bookingGeneration(id: number): number;
   bookingSlot(id: number, generation: number): number;
   bookingPrefillComplete(id: number, generation: number): number;
-  bookingOutputBlock(id: number, generation: number, fraction: number): number;
+  bookingOutputBlocks(id: number, generation: number, more: number, fraction: number): number;
   bookingFree(id: number, generation: number): number;
 
   counter(which: number): number;

@@ -162,7 +162,7 @@ export class Kernel {
       const view = this.#tokens;
       for (let i = 0; i < n; i++) {
         const t = tokens[i] as number;
-        if (t >>> 0 !== t) {
+        if (typeof t !== "number" || t >>> 0 !== t) {
           throw new WarmrouteError("invalid_tokens", `tokens[${i}] is not an integer from 0 to 4294967295`, {
             path: `tokens[${i}]`,
             details: { index: i },

@@ -24,12 +24,10 @@ import type {
   SelectRequest,
   SnapshotPart,
 } from "./contract.js";
-import { checkOptions, checkReserve, checkSelect } from "./read-request.js";
+import { checkOptions, checkReserve, checkSelect, readParts } from "./read-request.js";
 import { RouterSelection } from "./selection.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 import { WorkerTable } from "./workers.js";
-
-const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
 
 const DEFAULT_POOL = "default/aggregated";
 
@@ -65,7 +63,15 @@ export class KvRouter implements Router {
         : parseU64(options.seed, "seed", "invalid_config");
     this.#workers = new WorkerTable(this.#pools, (name, role) => this.#newPool(name, role));
     this.#pools.set(DEFAULT_POOL, this.#newPool(DEFAULT_POOL, "aggregated"));
-    for (const worker of options.workers ?? []) this.addWorker(worker);
+    for (const [i, worker] of (options.workers ?? []).entries()) {
+      const record = parseWorker(worker, `workers[${i}]`);
+      if (this.#workers.has(record.workerId)) {
+        throw new WarmrouteError("invalid_worker", `workers[${i}] repeats the worker ${record.workerId}`, {
+          path: `workers[${i}].workerId`,
+        });
+      }
+      this.#workers.add(record);
+    }
   }
 
   #newPool(name: string, role: WorkerRole): SelectionCore {
@@ -261,13 +267,13 @@ export class KvRouter implements Router {
 
   snapshot(options: { include?: readonly SnapshotPart[] } = {}): Uint8Array {
     this.#assertOpen();
-    return writeSnapshot(this.#state(), options.include ?? allParts);
+    return writeSnapshot(this.#state(), readParts(options, "include"));
   }
 
   /** Replaces the given parts of the state by the snapshot's; all of it or, when refused, none. */
   restore(bytes: Uint8Array, options: { parts?: readonly SnapshotPart[] } = {}): void {
     this.#assertOpen();
-    readSnapshot(bytes, this.#state(), (pool) => this.#kernel(pool), options.parts ?? allParts);
+    readSnapshot(bytes, this.#state(), (pool) => this.#kernel(pool), readParts(options, "parts"));
   }
 
   #state() {

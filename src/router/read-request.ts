@@ -1,6 +1,6 @@
 import { type ErrorCode, WarmrouteError } from "../core/errors.js";
 import { describe } from "../core/ids.js";
-import type { ReserveRequest, RouterOptions, SelectRequest } from "./contract.js";
+import type { ReserveRequest, RouterOptions, SelectRequest, SnapshotPart } from "./contract.js";
 
 type Kind = "text" | "object" | "list" | "flag" | "any";
 
@@ -103,6 +103,21 @@ export function checkReserve(request: unknown): void {
       throw new WarmrouteError("invalid_request", `${key} is missing`, { path: key });
     }
   }
+}
+
+const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
+
+/** The parts of a snapshot that are asked for; all unless given. Throws `invalid_request`. */
+export function readParts(options: unknown, field: "include" | "parts"): readonly SnapshotPart[] {
+  check(options, new Map<string, Kind>([[field, "list"]]), "options", "invalid_request");
+  const parts = (options as Record<string, readonly SnapshotPart[] | undefined>)[field] ?? allParts;
+  for (const part of parts) {
+    if (!allParts.includes(part)) {
+      const message = `${field} must list parts of ${allParts.join(", ")}, not ${describe(part)}`;
+      throw new WarmrouteError("invalid_request", message, { path: field });
+    }
+  }
+  return parts;
 }
 
 /** Checks the shape of a router's options. Throws `invalid_config` naming the field. */

@@ -60,7 +60,8 @@ export function packSnapshot(document: SnapshotDocument, records: readonly Uint8
 
 /** Unpacks a snapshot; throws `snapshot_<reason>`. */
 export function unpackSnapshot(bytes: Uint8Array): SnapshotContent {
-  if (!(bytes instanceof Uint8Array) || bytes.length < HEAD) throw bad("snapshot_truncated", "there is no header");
+  if (!(bytes instanceof Uint8Array)) throw bad("snapshot_magic", "a snapshot is a Uint8Array");
+  if (bytes.length < HEAD) throw bad("snapshot_truncated", "there is no header");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (view.getUint32(0, true) !== MAGIC) throw bad("snapshot_magic", "these bytes are not a snapshot");
   const version = view.getUint32(4, true);

@@ -44,6 +44,10 @@ export class WorkerTable {
     return this.#members.delete(workerId);
   }
 
+  has(workerId: string): boolean {
+    return this.#members.has(workerId);
+  }
+
   /** All records, by id as u64. */
   list(): WorkerRecord[] {
     return [...this.#members.values()]

@@ -1,3 +1,4 @@
+import { parseU32 } from "../core/ids.js";
 import type { WorkerRank } from "../core/types.js";
 
 /** What a booking needs of the pool that made it. */
@@ -5,7 +6,7 @@ export interface BookingOwner {
   readonly blockSize: number;
   readonly tracksOutputBlocks: boolean;
   bookingPrefillComplete(booking: PoolBooking): void;
-  bookingOutputBlock(booking: PoolBooking, decayFraction: number | undefined): void;
+  bookingOutputBlocks(booking: PoolBooking, more: number, decayFraction: number | undefined): void;
   bookingFree(booking: PoolBooking): void;
 }
 
@@ -71,16 +72,20 @@ export class PoolBooking implements Disposable, BookingState {
     this.prefillComplete();
   }
 
-  /** `n` more tokens were generated; charges the blocks they complete where output blocks are tracked. */
+  /**
+   * `n` more tokens were generated; charges the blocks they complete where output blocks are tracked.
+   * Throws `invalid_request` unless `n` is a whole number from 0 to 4294967295.
+   */
   tokens(n: number): void {
-    if (!this.live || !this.#owner.tracksOutputBlocks || !(n > 0)) return;
+    parseU32(n, "tokens");
+    if (!this.live || !this.#owner.tracksOutputBlocks) return;
     const size = this.#owner.blockSize;
     const before = Math.floor((this.inputTokens + this.generated) / size);
     this.generated += n;
     const after = Math.floor((this.inputTokens + this.generated) / size);
     const expected = this.expectedOutputTokens;
     const fraction = expected > 0 ? Math.max(0, 1 - this.generated / expected) : undefined;
-    for (let i = before; i < after; i++) this.#owner.bookingOutputBlock(this, fraction);
+    if (after > before) this.#owner.bookingOutputBlocks(this, after - before, fraction);
   }
 
   complete(): void {
@@ -101,7 +106,7 @@ export class PoolBooking implements Disposable, BookingState {
    * request holds; throws `invalid_request` outside that range.
    */
   outputBlock(decayFraction?: number): void {
-    if (this.live) this.#owner.bookingOutputBlock(this, decayFraction);
+    if (this.live) this.#owner.bookingOutputBlocks(this, 1, decayFraction);
   }
 
   /** Ends the booking and all its charges. Never throws. */

@@ -4,7 +4,6 @@ import { describe, parseU64, type U64Input } from "../core/ids.js";
 import type { Evidence, Overlap, Reason, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Column, type Counter } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
-import { Status } from "../kernel/status.js";
 import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
 import type { BuiltInPolicy, TwoTierParameters } from "./built-in.js";
 import { CacheContents } from "./cache-contents.js";
@@ -213,14 +212,13 @@ export class SelectionCore implements Pool, BookingOwner {
     this.kernel.exports.bookingPrefillComplete(booking.id, booking.generation);
   }
 
-  bookingOutputBlock(booking: PoolBooking, fraction: number | undefined): void {
+  bookingOutputBlocks(booking: PoolBooking, more: number, fraction: number | undefined): void {
     if (fraction !== undefined && !(fraction >= 0 && fraction <= 1)) {
       throw new WarmrouteError("invalid_request", `decayFraction must be from 0 to 1, not ${describe(fraction)}`, {
         path: "decayFraction",
       });
     }
-    const status = this.kernel.exports.bookingOutputBlock(booking.id, booking.generation, fraction ?? Number.NaN);
-    if (status === Status.memoryBudget) throw budgetError("another output block");
+    this.kernel.exports.bookingOutputBlocks(booking.id, booking.generation, more, fraction ?? Number.NaN);
   }
 
   bookingFree(booking: PoolBooking): void {

@@ -20,6 +20,7 @@ describe("tokens", () => {
     ["2^32", [2 ** 32], "tokens[0]"],
     ["a string", ["1"], "tokens[0]"],
     ["a hole", [1, undefined], "tokens[1]"],
+    ["a bigint", [1n], "tokens[0]"],
     ["an empty array", [], "tokens"],
     ["an empty Uint32Array", new Uint32Array(0), "tokens"],
     ["nothing", undefined, "tokens"],
@@ -359,6 +360,37 @@ describe("shapes", () => {
     const [one, two] = [BigUint64Array.of(1n), BigUint64Array.of(1n, 2n)];
     expect(() => r.storeBlocks(at, "gpu" as never, null, one, one)).toThrowError(coded("invalid_event", "tier"));
     expect(() => r.storeBlocks(at, "device", null, two, one)).toThrowError(coded("invalid_event", "names"));
+  });
+
+  it("snapshot and restore name an unknown part", async () => {
+    const r = await open();
+    expect(() => r.snapshot({ include: ["bogus"] as never })).toThrowError(coded("invalid_request", "include"));
+    expect(() => r.snapshot(null as never)).toThrowError(coded("invalid_request", "options"));
+    expect(() => r.restore(r.snapshot(), { parts: ["x"] as never })).toThrowError(coded("invalid_request", "parts"));
+    expect(() => r.restore(r.snapshot().buffer as never)).toThrowError(coded("snapshot_magic"));
+  });
+
+  it("a list of workers with one twice is refused", async () => {
+    const workers = [{ workerId: "1" }, { workerId: "01" }];
+    await expect(open({ workers })).rejects.toThrowError(coded("invalid_worker", "workers[1].workerId"));
+  });
+
+  it("generated tokens are counted whole, and in one step however many", async () => {
+    const r = await open({ config: { routerTrackOutputBlocks: true }, workers: [{ workerId: "1" }] });
+    const { booking } = await r.select({ tokens: Array(20).fill(1), expectedOutputTokens: 64 });
+    for (const n of ["3", 2n, -1, 0.5, Number.NaN, 1e300, undefined]) {
+      expect(() => booking.tokens(n as number), String(n)).toThrowError(coded("invalid_request", "tokens"));
+    }
+    booking.tokens(11);
+    expect(r.loads()).toMatchObject([{ activeDecodeBlocks: 1 }]);
+    booking.tokens(1);
+    expect(r.loads()).toMatchObject([{ activeDecodeBlocks: 2 }]); // 2 blocks × (1 − 12/64), rounded
+    booking.tokens(36);
+    expect(r.loads()).toMatchObject([{ activeDecodeBlocks: 1 }]); // 4 blocks × (1 − 48/64)
+    booking.tokens(2 ** 32 - 1);
+    expect(r.loads()).toMatchObject([{ activeDecodeBlocks: 0 }]);
+    booking.free();
+    expect(r.loads()).toMatchObject([{ activeDecodeBlocks: 0, activeRequests: 0 }]);
   });
 
   it("refused events are counted, whoever they are for", async () => {

@@ -24,7 +24,7 @@ interface LoadExports {
   bookingCount(): number;
   bookingGeneration(id: number): number;
   bookingPrefillComplete(id: number, generation: number): number;
-  bookingOutputBlock(id: number, generation: number, fraction: number): number;
+  bookingOutputBlocks(id: number, generation: number, more: number, fraction: number): number;
   bookingFree(id: number, generation: number): number;
   projectActive(hashes: number, n: number): void;
   clearActive(): void;
@@ -79,7 +79,7 @@ export class LoadPool {
   }
 
   outputBlock({ id, generation }: Handle, fraction = Number.NaN): number {
-    return this.kernel.bookingOutputBlock(id, generation, fraction);
+    return this.kernel.bookingOutputBlocks(id, generation, 1, fraction);
   }
 
   free({ id, generation }: Handle): number {
