@@ -104,8 +104,8 @@ export function scoreRows(
 ): void {
   setUp(params, promptTokens, blockSize, requestBlocks, sequenceBlocks, flags);
   const gates = eligibleColumn((flags & FLAG_MASK) != 0);
-  const plain = tracks && !(decay > 0 || requestWeight > 0 || prefillScale > SAFE || flags & (FLAG_LOWER | FLAG_SHARED));
-  if (plain && popcnt(<u64>blockSize) == 1) scoreDevice(gates);
+  const plain = tracks && credit <= 1 && prefillScale <= SAFE && !(decay > 0 || requestWeight > 0);
+  if (plain && !(flags & (FLAG_LOWER | FLAG_SHARED)) && popcnt(<u64>blockSize) == 1) scoreDevice(gates);
   else {
     lowestPrefill = decay > 0 ? leastPrefill(gates) : 0;
     scoreAll(gates);
@@ -123,18 +123,22 @@ function leastPrefill(gates: usize): f64 {
   return min(f64x2.extract_lane(least, 0), f64x2.extract_lane(least, 1));
 }
 
-/** max(0, raw / B − credit) of two rows whose C is whole as it stands; `inverse` is 1 / B, exactly. */
+/** raw / B − credit of two rows: A / B + max(N / B, device) − γ·device. */
 // @ts-ignore: decorator
-@inline function deviceBlocks(A: v128, device: v128, N: v128, B: v128, inverse: v128, full: v128): v128 {
-  const zero = f64x2.splat(0);
-  const cached = f64x2.mul(device, B);
-  const raw = f64x2.add(f64x2.add(A, f64x2.pmax(zero, f64x2.sub(N, cached))), cached);
-  return f64x2.pmax(zero, f64x2.sub(f64x2.mul(raw, inverse), f64x2.mul(full, device)));
+@inline function deviceBlocks(A: v128, device: v128, inverse: v128, prompt: v128, full: v128): v128 {
+  return f64x2.sub(f64x2.add(f64x2.mul(A, inverse), f64x2.pmax(device, prompt)), f64x2.mul(full, device));
+}
+
+/** λ·blocks + D + gate of two rows. */
+// @ts-ignore: decorator
+@inline function deviceCost(blocks: v128, decode: v128, active: v128, gate: v128, scale: v128, S: v128): v128 {
+  return f64x2.add(f64x2.add(f64x2.mul(scale, blocks), f64x2.add(decode, f64x2.sub(S, active))), gate);
 }
 
 /**
- * The usual case, four rows at a time: prefill is tracked, no credit but for device overlap, no weight on
- * requests, and B a power of two, so that multiplying by 1 / B is exact.
+ * The usual case, eight rows a turn: prefill is tracked, no credit but for device overlap and at most
+ * the whole of it, no weight on requests, and B a power of two. Then C = device · B is whole, 1 / B is
+ * exact, so is raw / B as it is written above, and no credit exceeds it.
  */
 function scoreDevice(gates: usize): void {
   const prefill = prefillColumn();
@@ -143,19 +147,24 @@ function scoreDevice(gates: usize): void {
   const active = activeColumn();
   const out = costColumn();
   const end = <usize>paddedRows() << 3;
-  const B = f64x2.splat(size);
-  const N = f64x2.splat(tokens);
-  const S = f64x2.splat(sequences);
-  const scale = f64x2.splat(prefillScale);
-  const full = f64x2.splat(credit);
   const inverse = f64x2.splat(1 / size);
-  for (let i: usize = 0; i < end; i += 32) {
-    const a = deviceBlocks(v128.load(prefill + i), v128.load(device + i), N, B, inverse, full);
-    const b = deviceBlocks(v128.load(prefill + i, 16), v128.load(device + i, 16), N, B, inverse, full);
-    const c = f64x2.add(v128.load(decode + i), f64x2.sub(S, v128.load(active + i)));
-    const d = f64x2.add(v128.load(decode + i, 16), f64x2.sub(S, v128.load(active + i, 16)));
-    v128.store(out + i, f64x2.add(f64x2.add(f64x2.mul(scale, a), c), v128.load(gates + i)));
-    v128.store(out + i, f64x2.add(f64x2.add(f64x2.mul(scale, b), d), v128.load(gates + i, 16)), 16);
+  const prompt = f64x2.splat(tokens / size);
+  const full = f64x2.splat(credit);
+  const scale = f64x2.splat(prefillScale);
+  const S = f64x2.splat(sequences);
+  for (let i: usize = 0; i < end; i += 64) {
+    const a = deviceBlocks(v128.load(prefill + i), v128.load(device + i), inverse, prompt, full);
+    const b = deviceBlocks(v128.load(prefill + i, 16), v128.load(device + i, 16), inverse, prompt, full);
+    const c = deviceBlocks(v128.load(prefill + i, 32), v128.load(device + i, 32), inverse, prompt, full);
+    const d = deviceBlocks(v128.load(prefill + i, 48), v128.load(device + i, 48), inverse, prompt, full);
+    const to = out + i;
+    const D = decode + i;
+    const live = active + i;
+    const gate = gates + i;
+    v128.store(to, deviceCost(a, v128.load(D), v128.load(live), v128.load(gate), scale, S));
+    v128.store(to, deviceCost(b, v128.load(D, 16), v128.load(live, 16), v128.load(gate, 16), scale, S), 16);
+    v128.store(to, deviceCost(c, v128.load(D, 32), v128.load(live, 32), v128.load(gate, 32), scale, S), 32);
+    v128.store(to, deviceCost(d, v128.load(D, 48), v128.load(live, 48), v128.load(gate, 48), scale, S), 48);
   }
 }
 

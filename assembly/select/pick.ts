@@ -11,6 +11,7 @@ import { randomUnit } from "./random";
 const GROUP: usize = 64 << 3; // bytes of a column
 
 let lowest: f64 = Infinity;
+let found: i32 = 0;
 let tied: u32 = 0;
 let tieIndex: u32 = 0;
 let draw: f64 = NaN;
@@ -54,38 +55,24 @@ function findLowest(): void {
   lowest = least;
 }
 
-/** Counts the rows with the lowest cost. */
-function countLowest(): u32 {
+/** Counts the rows with the lowest cost; `found` is the `k`-th of them, in row order. */
+function findTied(k: u32): u32 {
   const costs = costColumn();
   const end = <usize>paddedRows() << 3;
   const least = f64x2.splat(lowest);
   let group = groupColumn();
-  let n = i64x2.splat(0);
-  for (let from: usize = 0; from < end; from += GROUP, group += 8) {
-    if (load<f64>(group) != lowest) continue;
-    const to = min(from + GROUP, end);
-    for (let i = from; i < to; i += 16) n = i64x2.sub(n, f64x2.eq(v128.load(costs + i), least));
-  }
-  return <u32>(i64x2.extract_lane(n, 0) + i64x2.extract_lane(n, 1));
-}
-
-/** The row of the `k`-th lowest cost, in row order. */
-function lowestRow(k: u32): i32 {
-  const costs = costColumn();
-  const end = <usize>paddedRows() << 3;
-  const least = f64x2.splat(lowest);
-  let group = groupColumn();
+  let n: u32 = 0;
   for (let from: usize = 0; from < end; from += GROUP, group += 8) {
     if (load<f64>(group) != lowest) continue;
     const to = min(from + GROUP, end);
     for (let i = from; i < to; i += 16) {
       const hits = i64x2.bitmask(f64x2.eq(v128.load(costs + i), least));
-      const n = popcnt(hits);
-      if (k < <u32>n) return <i32>(i >> 3) + (k || hits == 2 ? 1 : 0);
-      k -= n;
+      if (!hits) continue;
+      if (k - n < <u32>popcnt(hits)) found = <i32>(i >> 3) + (k > n || hits == 2 ? 1 : 0);
+      n += popcnt(hits);
     }
   }
-  return -1;
+  return n;
 }
 
 /**
@@ -99,12 +86,13 @@ export function pickRow(temperature: f64): i32 {
   findLowest();
   if (lowest == Infinity) return -1;
   if (temperature > 0) return sampled(temperature);
-  tied = countLowest();
+  tied = findTied(0);
   if (tied > 1) {
     draw = randomUnit();
     tieIndex = <u32>(draw * <f64>tied); // below `tied`: draws end at 1 - 2^-53
+    findTied(tieIndex);
   }
-  return lowestRow(tieIndex);
+  return found;
 }
 
 /** The highest cost below +Infinity. */
@@ -195,7 +183,7 @@ export function fillProbabilities(temperature: f64): void {
   if (lowest < Infinity && temperature > 0) total = weigh(temperature);
   else {
     const costs = costColumn();
-    total = lowest < Infinity ? <f64>countLowest() : 1;
+    total = lowest < Infinity ? <f64>findTied(0) : 1;
     const least = f64x2.splat(lowest < Infinity ? lowest : -Infinity);
     for (let i: usize = 0; i < end; i += 16) {
       v128.store(out + i, v128.and(f64x2.eq(v128.load(costs + i), least), f64x2.splat(1)));
