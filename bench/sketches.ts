@@ -66,13 +66,14 @@ export interface SketchedTrie {
   sc: Uint32Array;
 }
 
-/** The trie with name maps of lane-bench.mjs. */
-export function sketchedTrie(ranks: number): SketchedTrie {
+/** The class of the trie with name maps of lane-bench.mjs. */
+export function sketchedTrie(): new (ranks: number) => SketchedTrie {
   const text = readFileSync(sketch("lane-bench.mjs")!, "utf8");
   const key = cut(text, "const key=", "\n");
   const trie = cut(text, "class JS{", "\nconst u32");
-  const Trie = freshFunction([], `${key};return ${trie}`)() as new (ranks: number) => SketchedTrie;
-  return new Trie(ranks);
+  return freshFunction([], `${key};return ${trie}`)() as new (
+    ranks: number,
+  ) => SketchedTrie;
 }
 
 export interface SketchedScoring {

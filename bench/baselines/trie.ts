@@ -1,6 +1,17 @@
 // The fair JavaScript index: a trie with a Map a node, keyed by the upper 53 bits of a local hash as a double (cheaper
 // than bigint and string keys), the ranks of a node in a small array, and each rank's own names in a Map of its own.
 
+export interface TrieIndex {
+  /** Depth of each rank in the last lookup, in blocks. */
+  readonly depths: Uint32Array;
+  /** Stores `count` blocks from the root; hashes and names are blocks `from` … of their arrays. */
+  store(rank: number, locals: Uint32Array, names: Uint32Array, from: number, count: number): void;
+  /** Removes the blocks with these names of a rank, and what no rank needs any more. Answers how many it knew. */
+  remove(rank: number, names: Uint32Array, from: number, count: number): number;
+  /** Leading blocks that each rank holds, into `depths`; answers the depth of the walk. */
+  find(locals: Uint32Array, count: number): number;
+}
+
 interface Node {
   children: Map<number, Node> | null;
   ranks: number[];
@@ -8,38 +19,34 @@ interface Node {
   key: number;
 }
 
-const node = (ranks: number[], parent: Node | null, key: number): Node => ({ children: null, ranks, parent, key });
+/**
+ * An empty trie. `named` keeps each rank's names, which only `remove` needs. Refers to nothing outside itself, so that
+ * each user can have code of its own (`fresh`).
+ */
+export function trieIndex(ranks: number, named: boolean): TrieIndex {
+  const node = (ranksOf: number[], parent: Node | null, key: number): Node => ({
+    children: null,
+    ranks: ranksOf,
+    parent,
+    key,
+  });
+  const root = node([], null, 0);
+  const names: Map<number, Node>[] = named ? Array.from({ length: ranks }, () => new Map()) : [];
+  const depths = new Uint32Array(ranks);
 
-/** 53 bits of the hash at `block`, as a double. */
-const keyAt = (words: Uint32Array, block: number): number =>
-  words[2 * block]! * 0x200000 + (words[2 * block + 1]! >>> 11);
+  /** 53 bits of the hash at `block`, as a double. */
+  const keyAt = (words: Uint32Array, block: number): number =>
+    words[2 * block]! * 0x200000 + (words[2 * block + 1]! >>> 11);
 
-function sameRanks(a: readonly number[], b: readonly number[]): boolean {
-  if (a === b) return true;
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
-}
-
-export class TrieIndex {
-  private readonly root = node([], null, 0);
-  private readonly names: Map<number, Node>[];
-  /** Depth of each rank in the last lookup, in blocks. */
-  readonly depths: Uint32Array;
-
-  /** `named` keeps each rank's names, which only `remove` and stores under a parent need. */
-  constructor(
-    ranks: number,
-    private readonly named: boolean,
-  ) {
-    this.names = named ? Array.from({ length: ranks }, () => new Map()) : [];
-    this.depths = new Uint32Array(ranks);
+  function sameRanks(a: readonly number[], b: readonly number[]): boolean {
+    if (a.length !== b.length) return false;
+    for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+    return true;
   }
 
-  /** Stores `count` blocks from the root; hashes and names are blocks `from` … of their arrays. */
-  store(rank: number, locals: Uint32Array, names: Uint32Array, from: number, count: number): void {
-    const named = this.named ? this.names[rank]! : undefined;
-    let at = this.root;
+  function store(rank: number, locals: Uint32Array, own: Uint32Array, from: number, count: number): void {
+    const known = named ? names[rank]! : undefined;
+    let at = root;
     for (let i = from; i < from + count; i++) {
       const key = keyAt(locals, i);
       at.children ??= new Map();
@@ -48,21 +55,20 @@ export class TrieIndex {
         child = node([rank], at, key);
         at.children.set(key, child);
       } else if (child.ranks.indexOf(rank) < 0) child.ranks.push(rank);
-      named?.set(keyAt(names, i), child);
+      known?.set(keyAt(own, i), child);
       at = child;
     }
   }
 
-  /** Removes the blocks with these names of a rank, and what no rank needs any more. Answers how many it knew. */
-  remove(rank: number, names: Uint32Array, from: number, count: number): number {
-    const named = this.names[rank]!;
-    let known = 0;
+  function remove(rank: number, own: Uint32Array, from: number, count: number): number {
+    const known = names[rank]!;
+    let removed = 0;
     for (let i = from; i < from + count; i++) {
-      const name = keyAt(names, i);
-      let at = named.get(name);
+      const name = keyAt(own, i);
+      let at = known.get(name);
       if (!at) continue;
-      named.delete(name);
-      known++;
+      known.delete(name);
+      removed++;
       const held = at.ranks.indexOf(rank);
       if (held >= 0) {
         at.ranks[held] = at.ranks[at.ranks.length - 1]!;
@@ -75,13 +81,12 @@ export class TrieIndex {
         at = parent;
       }
     }
-    return known;
+    return removed;
   }
 
-  /** Leading blocks that each rank holds, into `depths`; answers the depth of the walk. */
-  find(locals: Uint32Array, count: number): number {
-    const depths = this.depths.fill(0);
-    let at = this.root.children?.get(keyAt(locals, 0));
+  function find(locals: Uint32Array, count: number): number {
+    depths.fill(0);
+    let at = root.children?.get(keyAt(locals, 0));
     if (!at) return 0;
     const active = at.ranks.slice();
     let last = at.ranks;
@@ -89,11 +94,11 @@ export class TrieIndex {
     for (; i < count; i++) {
       at = at.children?.get(keyAt(locals, i));
       if (!at) break;
-      const ranks = at.ranks;
-      if (sameRanks(ranks, last)) continue;
-      last = ranks;
+      const holders = at.ranks;
+      if (sameRanks(holders, last)) continue;
+      last = holders;
       for (let k = active.length - 1; k >= 0; k--) {
-        if (ranks.indexOf(active[k]!) >= 0) continue;
+        if (holders.indexOf(active[k]!) >= 0) continue;
         depths[active[k]!] = i;
         active[k] = active[active.length - 1]!;
         active.pop();
@@ -103,4 +108,6 @@ export class TrieIndex {
     for (const rank of active) depths[rank] = i;
     return i;
   }
+
+  return { depths, store, remove, find };
 }

@@ -1,7 +1,19 @@
 // Lookups of whole chains, in pools of several sizes, against other indexes and against the kernel itself.
-import { MapIndex } from "../baselines/map.js";
-import { TrieIndex } from "../baselines/trie.js";
-import { collect, compare, fresh, median, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
+import { mapIndex } from "../baselines/map.js";
+import { trieIndex } from "../baselines/trie.js";
+import {
+  collect,
+  compare,
+  fresh,
+  median,
+  passesFor,
+  ratio,
+  type Side,
+  takeTurns,
+  timed,
+  warmUp,
+  wellBuilt,
+} from "../harness.js";
 import { type Exports, type Laid, lay, Pool } from "../kernel.js";
 import { sketch } from "../locate.js";
 import { compile, Native, nativeMissing } from "../native.js";
@@ -66,7 +78,7 @@ function scriptSide<Q>(name: string, queries: readonly Q[], find: (query: Q) => 
 }
 
 function trieSide(sessions: number, ranks: number, queries: readonly workload.Query[]): Side {
-  const trie = new TrieIndex(ranks, false);
+  const trie = fresh(trieIndex)(ranks, false);
   const locals = new Uint32Array(2 * workload.LONGEST_CHAIN);
   workload.eachStore(sessions, ranks, (session, rank, tail) => {
     trie.store(rank, locals, locals, 0, workload.writeLocals(locals, session, tail));
@@ -75,7 +87,7 @@ function trieSide(sessions: number, ranks: number, queries: readonly workload.Qu
 }
 
 function mapSide(sessions: number, ranks: number, queries: readonly workload.Query[]): Side {
-  const index = new MapIndex(ranks);
+  const index = fresh(mapIndex)(ranks);
   const locals = new Uint32Array(2 * workload.LONGEST_CHAIN);
   const sequences = new BigUint64Array(workload.LONGEST_CHAIN);
   workload.eachStore(sessions, ranks, (session, rank, tail) => {
@@ -115,21 +127,6 @@ const rebuilt = (name: string, make: () => Side): Side => ({
     return best;
   },
 });
-
-/**
- * A side from a good build. One build in about ten of a large JavaScript index lies so badly in memory that it is five
- * times slower for good: nothing to compare with.
- */
-async function wellBuilt(make: () => Side): Promise<Side> {
-  let best = Number.POSITIVE_INFINITY;
-  for (let builds = 1; ; builds++) {
-    collect();
-    const side = make();
-    const { nanoseconds } = await side.round();
-    if (builds === 9 || (builds >= 3 && nanoseconds <= 1.2 * best)) return side;
-    best = Math.min(best, nanoseconds);
-  }
-}
 
 /** Rows of one pool: the kernel against other indexes, and those against their sketches. */
 class Contest {

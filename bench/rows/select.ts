@@ -1,7 +1,18 @@
 // Scoring all ranks and choosing one: exact f64 costs over typed arrays in JavaScript, against the kernel.
 import { Random } from "../baselines/random.js";
 import { type Columns, type Prompt, scoring } from "../baselines/scoring.js";
-import { compare, Disagreement, fresh, passesFor, ratio, type Side, takeTurns, timed, warmUp } from "../harness.js";
+import {
+  compare,
+  Disagreement,
+  fresh,
+  passesFor,
+  ratio,
+  type Side,
+  takeTurns,
+  timed,
+  warmUp,
+  wellBuilt,
+} from "../harness.js";
 import { type Exports, Pool } from "../kernel.js";
 import { baselineRow, measure, type Row, type Run, roundsOf, type Suite } from "../rows.js";
 import { sketchedScoring, sketchMissing } from "../sketches.js";
@@ -194,19 +205,15 @@ export const selectSuite: Suite = {
     for (const { name, ranks, temperature } of shapes) {
       const columns = columnsOf(ranks);
       const prompts = promptsOf(false);
-      await measure(run, `select/${name}`, () =>
-        compare(
-          scriptSide(columns, prompts, temperature),
-          kernelSide(columns, prompts, temperature),
-          roundsOf(run, ROUNDS),
-          "median",
-        ),
+      const ours = () => wellBuilt(() => scriptSide(columns, prompts, temperature));
+      await measure(run, `select/${name}`, async () =>
+        compare(await ours(), kernelSide(columns, prompts, temperature), roundsOf(run, ROUNDS), "median"),
       );
-      await measure(run, `baseline/${name}`, () => {
+      await measure(run, `baseline/${name}`, async () => {
         const missing = sketchMissing("b3.mjs");
         if (missing) return { skipped: missing };
-        const sketched = sketchSide(columns, prompts, temperature);
-        return compare(scriptSide(columns, prompts, temperature), sketched, roundsOf(run, ROUNDS), "median");
+        const sketched = await wellBuilt(() => sketchSide(columns, prompts, temperature));
+        return compare(await ours(), sketched, roundsOf(run, ROUNDS), "median");
       });
     }
     if (run.wants("select/ranks-10k")) await ranksRow(run);

@@ -1,10 +1,10 @@
 // Storing and removing blocks under foreign names, from an empty pool to a million blocks, against a JavaScript trie
 // with a name map for each rank. A round builds both from nothing, so that growth is paid for on each side.
-import { TrieIndex } from "../baselines/trie.js";
-import { collect, type Round, ratio, type Side, takeTurns } from "../harness.js";
+import { type TrieIndex, trieIndex } from "../baselines/trie.js";
+import { collect, fresh, type Round, ratio, type Side, takeTurns } from "../harness.js";
 import { Pool } from "../kernel.js";
 import { baselineRow, measure, roundsOf, type Suite } from "../rows.js";
-import { sketchedTrie, sketchMissing } from "../sketches.js";
+import { type SketchedTrie, sketchedTrie, sketchMissing } from "../sketches.js";
 import { denseSum, hex } from "../workload/checksum.js";
 import * as workload from "../workload/sessions.js";
 
@@ -123,11 +123,12 @@ function kernelSubject(script: Script, queries: readonly workload.Query[]): Subj
 }
 
 function trieSubject(queries: readonly workload.Query[]): Subject {
+  const make = fresh(trieIndex);
   let trie: TrieIndex;
   return {
     name: "JavaScript trie",
     start() {
-      trie = new TrieIndex(RANKS, true);
+      trie = make(RANKS, true);
     },
     store({ stores, locals, names }) {
       for (const { rank, from, count } of stores) trie.store(rank, locals, names, from, count);
@@ -147,11 +148,12 @@ function trieSubject(queries: readonly workload.Query[]): Subject {
 }
 
 function sketchSubject(queries: readonly workload.Query[]): Subject {
-  let trie: ReturnType<typeof sketchedTrie>;
+  const Trie = sketchedTrie();
+  let trie: SketchedTrie;
   return {
     name: "lane-bench.mjs trie",
     start() {
-      trie = sketchedTrie(RANKS);
+      trie = new Trie(RANKS);
     },
     store({ stores, locals, names }) {
       for (const { rank, from, count } of stores) {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { MapIndex } from "../../bench/baselines/map.js";
+import { mapIndex } from "../../bench/baselines/map.js";
 import { Random } from "../../bench/baselines/random.js";
 import { type Columns, scoring } from "../../bench/baselines/scoring.js";
-import { TrieIndex } from "../../bench/baselines/trie.js";
+import { trieIndex } from "../../bench/baselines/trie.js";
 
 const words = (...hashes: bigint[]) => new Uint32Array(BigUint64Array.from(hashes).buffer);
 const h = (i: number) => BigInt.asUintN(64, BigInt(i) * 0x9e3779b97f4a7c15n);
 
 describe("the trie", () => {
   it("answers leading blocks, and forgets what it removes", () => {
-    const trie = new TrieIndex(3, true);
+    const trie = trieIndex(3, true);
     const chain = words(h(1), h(2), h(3), h(4));
     trie.store(0, chain, words(h(11), h(12), h(13), h(14)), 0, 4);
     trie.store(2, chain, words(h(21), h(22)), 0, 2);
@@ -27,7 +27,7 @@ describe("the trie", () => {
 
 describe("the map", () => {
   it("answers leading blocks", () => {
-    const index = new MapIndex(2);
+    const index = mapIndex(2);
     index.store(1, BigUint64Array.from([1n, 2n, 3n]), 3);
     index.store(0, BigUint64Array.from([1n, 2n]), 2);
     expect(index.find([1n, 2n, 3n, 4n])).toBe(3);
