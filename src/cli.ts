@@ -1,11 +1,19 @@
 #!/usr/bin/env node
 import "./kernel/inlined.js";
-import { main } from "./cli/main.js";
+import { fileError } from "./cli/files.js";
+import { main, wantsJson } from "./cli/main.js";
+import { report } from "./cli/report.js";
 
-// A reader that has seen enough (`| head`) is no error.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 70));
+const argv = process.argv.slice(2);
 
-main(process.argv.slice(2)).then(
+// A reader that has seen enough (`| head`) is no error; a full disk is.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === "EPIPE" ? 0 : report(fileError("unwritable", "standard output", error), wantsJson(argv)));
+});
+// There is nowhere left to say it.
+process.stderr.on("error", () => {});
+
+main(argv).then(
   (code) => {
     process.exitCode = code;
   },

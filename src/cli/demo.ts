@@ -1,4 +1,5 @@
 import type { Candidate } from "../core/types.js";
+import { counted } from "../replay/index.js";
 import type { Selection } from "../router/contract.js";
 
 /** What the demonstration found out about one request. */
@@ -220,15 +221,16 @@ export function renderRow(number: number, row: DemoRow): string {
 export function renderSummary(rows: readonly DemoRow[], blockSize: number): string {
   const sum = (value: (row: DemoRow) => number) => rows.reduce((total, row) => total + value(row), 0);
   const reused = sum((row) => row.reused_blocks);
-  const share = Math.round((100 * reused) / sum((row) => row.prompt_blocks));
+  const total = sum((row) => row.prompt_blocks);
   const expected = sum((row) => Math.floor((row.reused_blocks * blockSize) / 4));
   const reported = sum((row) => row.cached_tokens);
   const check =
     reported === expected
       ? "the workers report the same"
       : `the workers report ${reported} cached tokens instead of ${expected}`;
+  const share = `${reused} of ${counted(total, "block")} (${Math.round((100 * reused) / total)} %) were not computed again`;
   return [
-    `  ${reused} of ${sum((row) => row.prompt_blocks)} blocks (${share} %) were not computed again; ${check}.`,
+    `  ${total === 0 ? `no prompt fills a block of ${counted(blockSize, "byte")}: nothing can be reused` : share}; ${check}.`,
     dim("  Workers and their times are simulated; decisions, caches and HTTP are real. Evidence is approximate"),
     dim("  because bytes stand in for the engine's tokens. A cost counts blocks to compute and blocks in use."),
   ].join("\n");

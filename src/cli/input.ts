@@ -1,16 +1,17 @@
 import { readFileSync } from "node:fs";
 import { WarmrouteError } from "../core/errors.js";
 import { parseJson } from "../core/json.js";
+import { fileError, STDIN } from "./files.js";
 
 /** Reads a JSON document from a file, or from standard input for `-` or nothing. Throws `unreadable` or `code`. */
 export function readJsonInput(file: string | undefined, code: "invalid_scenario" | "invalid_tokens"): unknown {
   const isStdin = file === undefined || file === "-";
-  const name = isStdin ? "standard input" : file;
+  const name = isStdin ? STDIN : file;
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(isStdin ? 0 : file));
   } catch (cause) {
-    throw new WarmrouteError("unreadable", `cannot read ${name}: ${(cause as Error).message}`, { cause });
+    throw fileError("unreadable", name, cause);
   }
   try {
     return parseJson(text);

@@ -7,11 +7,11 @@ export function usageError(option: string, message: string, suggestion?: string)
   return new WarmrouteError("invalid_usage", message, { path: option, details });
 }
 
-/** Reads a whole number from 1 to `most`. */
-export function wholeOption(option: string, text: string, most: number): number {
+/** Reads a whole number from `least` to `most`. */
+export function wholeOption(option: string, text: string, most: number, least = 1): number {
   const value = Number(text);
-  if (/^\d+$/.test(text) && value >= 1 && value <= most) return value;
-  throw usageError(option, `${option} must be a whole number from 1 to ${most}, not ${describe(text)}`);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  throw usageError(option, `${option} must be a whole number from ${least} to ${most}, not ${describe(text)}`);
 }
 
 /** Reads a number from `least` to `most`. */

@@ -5,18 +5,19 @@ import { describe, parseU64 } from "../core/ids.js";
 import {
   closest,
   modes,
+  notes,
   Prompts,
   type ReplaySetup,
   type Report,
   readTrace,
   renderTable,
   replayMode,
-  skippedLines,
   summaryDocument,
   vllmDefaults,
 } from "../replay/index.js";
-import { linesOf, makeDirectory, writeTogether } from "./files.js";
+import { linesOf, STDIN } from "./files.js";
 import { numberOption, usageError, wholeOption } from "./options.js";
+import { makeDirectory, writeTogether } from "./output-files.js";
 
 interface ReplayFlags {
   workers: string;
@@ -36,7 +37,7 @@ export function registerReplay(program: Command): void {
   program
     .command("replay")
     .description("simulate a request trace on model workers, and compare ways to route it")
-    .argument("<trace>", "a file in the Mooncake format: one JSON object a line")
+    .argument("<trace>", "a file in the Mooncake format: one JSON object a line; - reads standard input")
     .option("--workers <n>", "number of workers", "8")
     .option("--mode <names>", `ways to route, separated by commas: ${Object.keys(modes).join(", ")}`, "kv,round_robin")
     .option("--seed <n>", "seed of all random choices", "1")
@@ -64,7 +65,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
   const setup: ReplaySetup = { trace, prompts, workers, blocks, seed, speed };
   const reports = await replayModes(names, setup, flags.itl ?? false);
 
-  const name = basename(path);
+  const name = path === "-" ? STDIN : basename(path);
   const summary = `${JSON.stringify(summaryDocument(name, setup, reports), null, 2)}\n`;
   if (flags.out !== undefined) {
     await writeTogether({
@@ -73,7 +74,7 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
     });
   }
   process.stdout.write(flags.json ? summary : renderTable(name, setup, reports));
-  if (flags.json && trace.skipped.length > 0) process.stderr.write(`${skippedLines(trace)}\n`);
+  if (flags.json) for (const note of notes(setup)) process.stderr.write(`${note}\n`);
 }
 
 async function replayModes(names: readonly string[], setup: ReplaySetup, withItl: boolean): Promise<Report[]> {

@@ -7,22 +7,25 @@ import { Column } from "../kernel/abi.js";
 import { Kernel } from "../kernel/kernel.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
 import { SelectionCore } from "../scheduling/selection-core.js";
+import { isU64, scenarioError } from "./scenario-error.js";
 
 // ---- the document (CONTRACT: explain)
 
-const id = z.union([z.string().regex(/^-?\d{1,20}$/), z.number().int()]);
+const id = z.custom<string | number>(isU64);
 const count = z.number().int().nonnegative();
 const rank = z.strictObject({ worker_id: id, dp_rank: z.number().int().min(0).max(0xffffffff).default(0) });
 const weight = z.number().nonnegative();
 const fraction = z.number().min(0).max(1);
 
 const configShape = z.strictObject(
-  Object.fromEntries(
-    Object.entries(configFields).map(([name, field]) => [
+  Object.fromEntries([
+    ...Object.entries(configFields).map(([name, field]) => [
       snakeCase(name),
       (field.kind === "boolean" ? z.boolean() : z.number().min(field.min).max(field.max)).optional(),
     ]),
-  ),
+    // The single weight of older set-ups, which parseConfig reads (docs/configuration.md).
+    ["overlap_score_weight", weight.optional()],
+  ]),
 );
 
 const policyShape = z.discriminatedUnion("type", [
@@ -87,16 +90,8 @@ const scenarioShape = z.strictObject({
 type Scenario = z.output<typeof scenarioShape>;
 
 function parseScenario(input: unknown): Scenario {
-  const parsed = scenarioShape.safeParse(input);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]!;
-    const unknown = issue.code === "unrecognized_keys" ? [issue.keys[0]!] : [];
-    const path = [...issue.path, ...unknown].reduce<string>(
-      (text, key) => (typeof key === "number" ? `${text}[${key}]` : text ? `${text}.${String(key)}` : String(key)),
-      "",
-    );
-    throw new WarmrouteError("invalid_scenario", `${path || "the scenario"}: ${issue.message}`, { path });
-  }
+  const parsed = scenarioShape.safeParse(input, { reportInput: true });
+  if (!parsed.success) throw scenarioError(parsed.error.issues[0]!);
   const scenario = parsed.data;
   const seen = new Set<string>();
   scenario.workers.forEach((worker, i) => {

@@ -3,13 +3,14 @@ import { WarmrouteError } from "../core/errors.js";
 import { parseU64 } from "../core/ids.js";
 import type { WorkerInput } from "../core/types.js";
 import { HttpError, HttpFrontend } from "../frontend/index.js";
+import { counted } from "../replay/index.js";
 import type { RouterOptions, Selection } from "../router/contract.js";
 import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { type RunningServer, startServer } from "../runtime/node/index.js";
 import { MockWorker } from "../testing/index.js";
 import { type DemoRow, demonstrate, renderHeader, renderHints, renderRow, renderSummary } from "./demo.js";
-import { usageError, wholeOption } from "./options.js";
+import { numberOption, usageError, wholeOption } from "./options.js";
 import { parseWorkerSpecs } from "./worker-spec.js";
 
 interface ServeFlags {
@@ -17,6 +18,7 @@ interface ServeFlags {
   mock?: string;
   port?: string;
   host: string;
+  shutdownGrace: string;
   blockSize: string;
   seed?: string;
   demo?: boolean;
@@ -27,17 +29,19 @@ interface ServeFlags {
 const mockModel = "mock";
 const defaultPort = 8000;
 const mostMocks = 256;
-/** How long requests in flight may go on after a signal. */
-const shutdownGraceMs = 180_000;
+const unseen =
+  "In this version only mock workers report their caches: real ones get each request by load alone, least loaded first.";
 
 export function registerServe(program: Command): void {
   program
     .command("serve")
     .description("serve an OpenAI-compatible API that sends each request to the worker whose cache fits best")
+    .addHelpText("after", `\n${unseen}`)
     .option("--worker <spec...>", "a worker: URL, or URL,id=…,role=…,engine=…,dp=…; give several or repeat")
     .option("--mock <n>", "start n mock workers in this process instead")
     .option("--port <n>", `port to listen on, 0 for any free one (default: $PORT, else ${defaultPort})`)
     .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--shutdown-grace <seconds>", "how long requests in flight may go on after a signal", "180")
     .option("--block-size <tokens>", "tokens a KV block; one token is one byte of text", "64")
     .option("--seed <n>", "seed of all random choices; from the system unless given")
     .option("--demo", "send a few related prompts first and print where each went and why")
@@ -54,6 +58,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   if (demo && mocks === 0)
     throw usageError("--demo", "--demo and --once need --mock: the prompts are not meant for real workers");
   const port = portOf(flags);
+  if (flags.host.trim() === "") throw usageError("--host", "--host is empty; 0.0.0.0 or :: listens on all addresses");
+  const graceMs = numberOption("--shutdown-grace", flags.shutdownGrace, 0, 86_400) * 1000;
   const options: RouterOptions = { blockSize: wholeOption("--block-size", flags.blockSize, 1_048_576) };
   if (flags.seed !== undefined) options.seed = parseU64(flags.seed, "--seed", "invalid_usage");
   // The same demonstration each time, unless another is asked for.
@@ -75,19 +81,21 @@ async function serve(flags: ServeFlags): Promise<void> {
       ...(demo ? { onDecision: (selection: Selection) => void decisions.set(selection.requestId, selection) } : {}),
     });
     const server = await startServer({ fetch: frontend.fetch, port, host: flags.host });
-    open.push({ close: () => server.close({ graceMs: shutdownGraceMs }) }, frontend);
+    open.push({ close: () => server.close({ graceMs }) }, frontend);
 
     const say = (text: string) => (flags.json ? process.stderr : process.stdout).write(`${text}\n`);
     const document: Record<string, unknown> = describeServer(server, router, mocks > 0);
     if (demo) document.demonstration = await runDemo(server.url, router, decisions, say);
     if (flags.json) process.stdout.write(`${JSON.stringify(document)}\n`);
     if (demo) say(renderHints(flags.once ? undefined : server.url, mockModel, router.blockSize));
-    if (mocks === 0) say("these workers send no cache events yet, so each request goes to the least loaded one");
+    if (mocks === 0) say(unseen);
     if (!flags.once) {
       // Whoever reads the line may signal at once.
       const signalled = untilSignalled();
       say(`listening on ${server.url}`);
       await signalled;
+      const { live } = router.stats().bookings;
+      if (live > 0) process.stderr.write(`draining: ${live} in flight; signal again to end now\n`);
     }
   } finally {
     await closeAll();
@@ -119,7 +127,7 @@ async function runDemo(
 ): Promise<DemoRow[]> {
   const count = router.workers().length;
   say(
-    `\n  ${count} mock workers, one router; a block is ${router.blockSize} bytes of prompt; times are taken after a warm-up\n\n${renderHeader()}`,
+    `\n  ${counted(count, "mock worker")}, one router; a block is ${counted(router.blockSize, "byte")} of prompt; times are taken after a warm-up\n\n${renderHeader()}`,
   );
   const rows: DemoRow[] = [];
   for await (const row of demonstrate({ url, model: mockModel, blockSize: router.blockSize, decisions })) {
@@ -150,7 +158,12 @@ function logError(error: unknown, requestId: string): void {
   if (!(error instanceof WarmrouteError)) {
     const stack = error instanceof Error ? error.stack?.slice(error.stack.indexOf("\n    at ")) : "";
     process.stderr.write(`${requestId}: internal_error${stack}\n`);
-  } else if (error.status >= 500) process.stderr.write(`${requestId}: ${error.code}: ${error.message}\n`);
+    return;
+  }
+  if (error.status < 500) return;
+  const { url, reason } = error.details;
+  const why = [error.message, url, reason].filter((part) => part !== undefined).join(": ");
+  process.stderr.write(`${requestId}: ${error.code}: ${why}\n`);
 }
 
 /** Resolves at the first SIGTERM or SIGINT; the second ends the process at once. */
@@ -175,5 +188,5 @@ function portOf(flags: ServeFlags): number {
   return PORT === undefined || PORT === "" ? defaultPort : portNumber("PORT", PORT);
 }
 
-/** As other whole numbers, but 0 stands for any free port. */
-const portNumber = (name: string, text: string) => (text === "0" ? 0 : wholeOption(name, text, 65_535));
+/** 0 stands for any free port. */
+const portNumber = (name: string, text: string) => wholeOption(name, text, 65_535, 0);

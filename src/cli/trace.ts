@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import type { Command } from "commander";
 import { parseU64 } from "../core/ids.js";
-import { generateTrace } from "../replay/index.js";
-import { writeTogether } from "./files.js";
+import { generateTrace, MOST_SESSION_TOKENS } from "../replay/index.js";
 import { usageError, wholeOption } from "./options.js";
+import { writeTogether } from "./output-files.js";
+import { inChunks } from "./text.js";
 
 interface TraceFlags {
   seed: string;
@@ -21,6 +22,7 @@ export function registerTrace(program: Command): void {
     .option("--seed <n>", "seed of all random choices", "1")
     .option("--requests <n>", "number of requests", "500")
     .option("--sessions <n>", "number of sessions they belong to; a fifth of the requests unless given")
+    .addHelpText("after", `\nA session whose prompt would exceed ${MOST_SESSION_TOKENS} tokens begins anew.`)
     .option("--system-prompts <n>", "number of different system prompts", "8")
     .option("--out <file>", "write there instead of to standard output")
     .action(trace);
@@ -38,8 +40,8 @@ async function trace(flags: TraceFlags): Promise<void> {
     generateTrace({ seed: parseU64(flags.seed, "--seed", "invalid_usage"), requests, sessions, systemPrompts }),
   );
   if (flags.out !== undefined) return writeTogether({ [flags.out]: lines });
-  for (const line of lines) {
-    if (!process.stdout.write(line)) await once(process.stdout, "drain");
+  for (const chunk of inChunks(lines)) {
+    if (!process.stdout.write(chunk)) await once(process.stdout, "drain");
   }
 }
 

@@ -1,6 +1,7 @@
 import { WarmrouteError } from "../core/errors.js";
 import { workerIdString } from "../core/ids.js";
 import type { EngineKind, WorkerInput, WorkerRole } from "../core/types.js";
+import { joinUrl } from "../dispatch/index.js";
 import { usageError } from "./options.js";
 
 const roles: readonly WorkerRole[] = ["aggregated", "prefill", "decode", "encode"];
@@ -36,32 +37,49 @@ export function parseWorkerSpecs(specs: readonly string[]): WorkerInput[] {
     while (taken.has(String(next))) next++;
     return { ...worker, workerId: String(next++) };
   });
-  const ids = new Set<unknown>();
-  for (const { workerId } of workers) {
-    if (ids.has(workerId)) throw usage(`two workers have the id ${workerId}`);
-    ids.add(workerId);
+  const seen = new Set<unknown>();
+  const once = (what: string, value: unknown) => {
+    if (seen.has(`${what} ${value}`)) throw usage(`two workers have the ${what} ${value}`);
+    seen.add(`${what} ${value}`);
+  };
+  for (const { workerId, url } of workers) {
+    once("id", workerId);
+    once("URL", joinUrl(new URL(url!).href, ""));
   }
   return workers;
 }
 
 function parseSpec(spec: string): Partial<WorkerInput> {
   const [url = "", ...settings] = spec.split(",");
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw usage(`--worker ${spec}: must begin with an http:// or https:// URL`);
-  }
+  // Messages end up in logs: a password must not.
+  const wrong = (what: string) => usage(`--worker ${spec.replace(/[^/]*@/g, "…@")}: ${what}`);
+  checkUrl(url, wrong);
   const worker: Partial<WorkerInput> = { url };
+  const given = new Set<string>();
   for (const setting of settings) {
+    if (setting === "") throw wrong("nothing follows a comma");
     const [key = "", value = ""] = split(setting);
     const set = Object.hasOwn(keys, key) ? keys[key] : undefined;
-    if (!set) throw usage(`--worker ${spec}: unknown key ${key}; known are ${Object.keys(keys).join(", ")}`);
+    if (!set) throw wrong(`unknown key ${key}; known are ${Object.keys(keys).join(", ")}`);
+    if (given.has(key)) throw wrong(`${key} is given twice`);
+    given.add(key);
     try {
       set(value, worker as WorkerInput);
     } catch (error) {
-      if (error instanceof WarmrouteError) throw usage(`--worker ${spec}: ${error.message}`);
-      throw usage(`--worker ${spec}: ${key} ${(error as Error).message}`);
+      throw wrong(error instanceof WarmrouteError ? error.message : `${key} ${(error as Error).message}`);
     }
   }
   return worker;
+}
+
+/** A base URL: requests bring the rest of their path, their query and their credentials along. */
+function checkUrl(text: string, wrong: (what: string) => WarmrouteError): void {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) throw wrong("must begin with an http:// or https:// URL");
+  const { username, password } = new URL(text);
+  if (username !== "" || password !== "") {
+    throw wrong("the URL must not hold credentials; the authorization header of each request is passed on");
+  }
+  if (/[?#]/.test(text)) throw wrong("the URL must not have a query (?) or a fragment (#)");
 }
 
 function split(setting: string): [string, string] {

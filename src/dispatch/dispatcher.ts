@@ -59,15 +59,23 @@ export class Dispatcher {
       request.signal?.throwIfAborted();
       throw new WarmrouteError("upstream_failed", `worker ${target.workerId} did not answer`, {
         cause,
-        details: { workerId: target.workerId, reason: failureReason(cause) },
+        details: { workerId: target.workerId, url: shownUrl(target.url), reason: failureReason(cause) },
       });
     }
   }
 }
 
-/** `ECONNREFUSED` and its like, where the runtime says so. */
+/** `ECONNREFUSED` and its like, where the runtime says so; never a message, which could quote the request. */
 function failureReason(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = (cause as { code?: unknown } | null | undefined)?.code;
   return typeof code === "string" ? code : "unreachable";
+}
+
+/** A worker's URL for logs and messages: without credentials. */
+export function shownUrl(url: string | undefined): string | undefined {
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  const shown = new URL(url);
+  shown.username = shown.password = "";
+  return shown.href;
 }

@@ -1,3 +1,3 @@
-export { Dispatcher, type DispatchRequest, type DispatchTarget, type Fetch, joinUrl } from "./dispatcher.js";
+export { Dispatcher, type DispatchRequest, type DispatchTarget, type Fetch, joinUrl, shownUrl } from "./dispatcher.js";
 export { requestHeaders, responseHeaders } from "./headers.js";
 export { type TrackedBooking, trackResponse } from "./track.js";

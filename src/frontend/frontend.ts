@@ -5,7 +5,7 @@ import { Dispatcher, type DispatchTarget, type Fetch, responseHeaders } from "..
 import type { Router, Selection } from "../router/contract.js";
 import { readJsonBody } from "./body.js";
 import { errorResponse, HttpError } from "./errors.js";
-import { listModels } from "./models.js";
+import { listModels, type ModelSources, oneModel } from "./models.js";
 import { type Prompt, readChat, readCompletion } from "./prompt.js";
 import { BytesTokenizer, type Tokenizer } from "./tokenizer.js";
 
@@ -72,9 +72,9 @@ export class HttpFrontend {
     };
     route("POST", "/v1/chat/completions", (request, id) => this.#complete(request, id, readChat));
     route("POST", "/v1/completions", (request, id) => this.#complete(request, id, readCompletion));
-    route("GET", "/v1/models", (request) =>
-      listModels([...this.#routers.keys()], this.#fallback?.workers() ?? [], this.#dispatcher, request.signal),
-    );
+    route("GET", "/v1/models", (request) => listModels(this.#models(request)));
+    // Names of models may have slashes, and clients send these as they are.
+    route("GET", `${modelPath}:id{.+}`, (request) => oneModel(modelIdOf(request), this.#models(request)));
     route("GET", "/health", () => Response.json({ status: "ok" }));
     app.notFound((c) =>
       this.#guard(c.req.raw, () => {
@@ -133,6 +133,12 @@ export class HttpFrontend {
     return decorated(answer, selection, evidenceOf(selection, exact));
   }
 
+  #models({ signal }: Request): ModelSources {
+    const named = [...this.#routers.keys()];
+    const workers = this.#fallback?.workers();
+    return { named, ...(workers === undefined ? {} : { workers }), dispatcher: this.#dispatcher, signal };
+  }
+
   #routerOf(model: unknown): Router {
     if (model !== undefined && typeof model !== "string") {
       throw new WarmrouteError("invalid_request", "model must be a string", { path: "model" });
@@ -147,6 +153,18 @@ export class HttpFrontend {
 
 /** A frontend over routers that exist. */
 export const createFrontend = (options: FrontendOptions): HttpFrontend => new HttpFrontend(options);
+
+const modelPath = "/v1/models/";
+
+function modelIdOf(request: Request): string {
+  const id = new URL(request.url).pathname.slice(modelPath.length);
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    // What is no encoding of anything names no model.
+    return id;
+  }
+}
 
 /** The client's `x-request-id` if it is a plain short word, else a new one. */
 function requestIdOf(request: Request): string {

@@ -81,8 +81,7 @@ export class Engine {
 
   /** Queues a request; false when it could never fit this rank, which then ignores it. */
   submit(request: EngineRequest): boolean {
-    const mostTokens = request.inputTokens + request.outputTokens - 1;
-    if (Math.ceil(mostTokens / this.options.blockSize) > this.options.blocks) return false;
+    if (blocksNeeded(request, this.options.blockSize) > this.options.blocks) return false;
     this.waiting.push({ ...request, generated: 0, computed: 0, scheduled: 0, held: 0, own: 0 });
     return true;
   }
@@ -194,6 +193,11 @@ export class Engine {
     this.pool.release(sequence.blocks, sequence.held);
     sequence.own = sequence.held = 0;
   }
+}
+
+/** Blocks that a request fills at its end: the last token of an answer is never computed on. */
+export function blocksNeeded(request: { inputTokens: number; outputTokens: number }, blockSize: number): number {
+  return Math.ceil((request.inputTokens + request.outputTokens - 1) / blockSize);
 }
 
 /** Tokens that exist so far: the prompt and what was generated. */

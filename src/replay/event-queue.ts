@@ -13,6 +13,11 @@ export class EventQueue<T> {
     return this.heap.length;
   }
 
+  /** The time of the event that leaves next. */
+  get next(): number | undefined {
+    return this.heap[0]?.at;
+  }
+
   push(at: number, event: T): void {
     const heap = this.heap;
     const entry = { at, order: this.order++, event };

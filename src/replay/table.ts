@@ -1,8 +1,8 @@
+import { blocksNeeded } from "./engine.js";
 import type { ReplaySetup } from "./replay.js";
 import type { ModeSummary, Report } from "./report.js";
-import type { Trace } from "./trace.js";
+import { counted, grouped } from "./words.js";
 
-const grouped = (value: number): string => Math.round(value).toLocaleString("en-US");
 const percent = (ratio: number): string => `${(100 * ratio).toFixed(1)} %`;
 
 /** Milliseconds for reading: three digits are enough to compare. */
@@ -37,21 +37,41 @@ const rows: Row[] = [
   ["requests a worker", (_, { requestsOfWorker: n }) => `${grouped(Math.min(...n))} – ${grouped(Math.max(...n))}`],
 ];
 
-/** How many lines of a trace were left out, and why the first was. */
-export function skippedLines({ skipped }: Trace): string {
-  return `${grouped(skipped.length)} bad line${skipped.length === 1 ? "" : "s"} skipped, the first: ${skipped[0]?.reason}`;
+/** What a reader of the results must know of the trace: lines left out, lengths cut, requests too large to run. */
+export function notes({ trace, prompts, blocks }: ReplaySetup): string[] {
+  const { skipped, cut, requests } = trace;
+  const found: string[] = [];
+  if (skipped.length > 0)
+    found.push(`${counted(skipped.length, "bad line")} skipped, the first: ${skipped[0]!.reason}`);
+  if (cut.count > 0) {
+    found.push(
+      `input_length cut to what the hash_ids stand for on ${counted(cut.count, "line")}, the first: line ${cut.firstLine}`,
+    );
+  }
+  const needs = requests.map((request) => blocksNeeded(request, prompts.blockSize)).filter((need) => need > blocks);
+  if (needs.length > 0) {
+    const who = needs.length === requests.length ? "every request" : counted(needs.length, "request");
+    const most = counted(
+      needs.reduce((a, b) => Math.max(a, b)),
+      "block",
+    );
+    found.push(
+      `refused: ${who}, as prompt and answer need up to ${most}, and a worker has ${grouped(blocks)} (--blocks)`,
+    );
+  }
+  return found;
 }
 
 /** What was replayed, and a column of results for each mode. */
 export function renderTable(name: string, setup: ReplaySetup, reports: readonly Report[]): string {
   const { trace, prompts, workers, blocks } = setup;
   const ceiling = percent(prompts.reusableTokens / prompts.inputTokens);
-  const fleet = `${grouped(workers)} worker${workers === 1 ? "" : "s"} of ${grouped(blocks)} blocks of ${prompts.blockSize} tokens`;
+  const fleet = `${counted(workers, "worker")} of ${counted(blocks, "block")} of ${counted(prompts.blockSize, "token")}`;
   const head = [
-    `${name}: ${grouped(trace.requests.length)} requests, ${grouped(prompts.inputTokens)} prompt tokens, on ${fleet}`,
+    `${name}: ${counted(trace.requests.length, "request")}, ${counted(prompts.inputTokens, "prompt token")}, on ${fleet}`,
     `${ceiling} of the tokens repeat the beginning of an earlier prompt: no router can reuse more`,
+    ...notes(setup),
   ];
-  if (trace.skipped.length > 0) head.push(skippedLines(trace));
 
   const summaries = reports.map((report) => report.summary());
   const filled = rows.map(([label, value]) => [label, ...reports.map((report, i) => value(summaries[i]!, report))]);

@@ -30,6 +30,8 @@ export interface Trace {
   hashIds: number;
   /** Lines left out under `skipBad`, each with its reason. */
   skipped: { line: number; reason: string }[];
+  /** Lines whose `input_length` is more than their hash ids stand for, and was cut to that. */
+  cut: { count: number; firstLine: number };
 }
 
 /**
@@ -46,9 +48,11 @@ export async function readTrace(
   let line = 0;
   for await (const text of lines) {
     line++;
-    if (text.trim() === "") continue;
+    // Trimming takes a byte order mark away, too.
+    const trimmed = text.trim();
+    if (trimmed === "") continue;
     try {
-      builder.add(line, text);
+      builder.add(line, trimmed);
     } catch (error) {
       if (!options.skipBad || !(error instanceof WarmrouteError)) throw error;
       skipped.push({ line, reason: error.message });
@@ -58,7 +62,7 @@ export async function readTrace(
     const why = skipped.length === 0 ? "it has no lines" : `all ${skipped.length} lines are bad: ${skipped[0]!.reason}`;
     throw new WarmrouteError("invalid_trace", `the trace is empty: ${why}`);
   }
-  return { requests: builder.finish(), hashIds: builder.ids.size, skipped };
+  return { requests: builder.finish(), hashIds: builder.ids.size, skipped, cut: builder.cut };
 }
 
 interface Session {
@@ -70,6 +74,7 @@ interface Session {
 class TraceBuilder {
   readonly requests: TraceRequest[] = [];
   readonly ids = new Map<number | string, number>();
+  readonly cut = { count: 0, firstLine: 0 };
   private readonly sessions = new Map<string, Session>();
 
   add(line: number, text: string): void {
@@ -83,6 +88,9 @@ class TraceBuilder {
       bad(line, "timestamp", `${raw.timestamp} is earlier than the previous turn's, ${session!.timestamp}`);
     }
 
+    const most = raw.hashIds.length * TRACE_BLOCK;
+    const stated = raw.inputTokens ?? most;
+    if (stated > most && this.cut.count++ === 0) this.cut.firstLine = line;
     const index = this.requests.length;
     this.requests.push({
       line,
@@ -90,7 +98,7 @@ class TraceBuilder {
       turn: previous ? previous.turn + 1 : 0,
       arrivalMs: previous ? 0 : (raw.timestamp ?? Number.NaN),
       delayMs: previous ? (raw.delay ?? sinceLast) : 0,
-      inputTokens: raw.inputTokens,
+      inputTokens: Math.min(stated, most),
       outputTokens: raw.outputTokens,
       hashIds: this.number(raw.hashIds),
     });
@@ -122,7 +130,7 @@ interface RawLine {
   sessionId: string;
   timestamp: number | undefined;
   delay: number | undefined;
-  inputTokens: number;
+  inputTokens: number | undefined;
   outputTokens: number;
   hashIds: (number | string)[];
 }
@@ -132,7 +140,7 @@ function parseLine(line: number, text: string): RawLine {
   try {
     value = parseJson(text);
   } catch (error) {
-    throw new WarmrouteError("invalid_trace", `line ${line} is not JSON: ${describe(text.trim())}`, {
+    throw new WarmrouteError("invalid_trace", `line ${line} is not JSON: ${describe(text)}`, {
       line,
       cause: error,
     });
@@ -148,7 +156,6 @@ function parseLine(line: number, text: string): RawLine {
   hashIds.forEach((id, i) => {
     if (!isHashId(id)) bad(line, `hash_ids[${i}]`, `must be an integer, not ${describe(id)}`);
   });
-  const most = hashIds.length * TRACE_BLOCK;
   const sessionId = raw.session_id ?? undefined;
   if (sessionId !== undefined && (typeof sessionId !== "string" || sessionId === "")) {
     bad(line, "session_id", `must be a non-empty string, not ${describe(sessionId)}`);
@@ -157,17 +164,20 @@ function parseLine(line: number, text: string): RawLine {
     sessionId: sessionId ?? `request_${line}`,
     timestamp: optional(raw.timestamp, (v) => milliseconds(line, "timestamp", v)),
     delay: optional(raw.delay, (v) => milliseconds(line, "delay", v)),
-    inputTokens: Math.min(optional(raw.input_length, (v) => count(line, "input_length", v)) ?? most, most),
+    inputTokens: optional(raw.input_length, (v) => count(line, "input_length", v)),
     outputTokens: count(line, "output_length", raw.output_length),
     hashIds,
   };
 }
 
-/** A hash id is a JSON integer; `parseJson` leaves those of 16 digits and more as strings. */
+/** `parseJson` leaves integers of 16 digits and more as strings. */
+export function isLongInteger(value: unknown): boolean {
+  return typeof value === "string" && /^-?\d{16,}$/.test(value);
+}
+
+/** A hash id is a JSON integer of any length. */
 function isHashId(value: unknown): value is number | string {
-  return typeof value === "number"
-    ? Number.isSafeInteger(value)
-    : typeof value === "string" && /^-?\d{16,}$/.test(value);
+  return typeof value === "number" ? Number.isSafeInteger(value) : isLongInteger(value);
 }
 
 /** JSON's null stands for an absent field. */
@@ -177,6 +187,7 @@ function optional<T>(value: unknown, read: (value: unknown) => T): T | undefined
 
 function count(line: number, field: string, value: unknown): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return value;
+  if (isLongInteger(value)) return bad(line, field, `is too large: ${value}`);
   return bad(
     line,
     field,
@@ -186,6 +197,7 @@ function count(line: number, field: string, value: unknown): number {
 
 function milliseconds(line: number, field: string, value: unknown): number {
   if (typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER) return value;
+  if (isLongInteger(value)) return bad(line, field, `is too large for milliseconds: ${value}`);
   return bad(line, field, `must be a number of milliseconds from 0 to 2^53 − 1, not ${describe(value)}`);
 }
 

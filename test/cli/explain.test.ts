@@ -127,4 +127,51 @@ describe("explain", () => {
   ])("refuses %s", (_, input, path) => {
     expect(() => explainScenario(input)).toThrowError(expect.objectContaining({ code: "invalid_scenario", path }));
   });
+
+  const first = (worker: object) => scenario({ workers: [{ worker_id: "1", ...worker }] });
+  const policy = (type: unknown) => scenario({ policy: { type } });
+  it.each([
+    [scenario({ workers: undefined }), "workers is missing"],
+    [scenario({ request: {} }), "request.input_tokens is missing"],
+    [first({ worker_id: undefined }), "workers[0].worker_id is missing"],
+    [policy(undefined), "policy.type is missing"],
+    [policy("cheapest"), 'policy.type must be one of dynamo-default-cost-fn, dynamo-two-tier-cost-fn, not "cheapest"'],
+    [scenario({ policy: 3 }), "policy must be an object, not 3"],
+    [scenario({ role: "chef" }), 'role must be one of aggregated, prefill, decode, encode, not "chef"'],
+    [scenario({ block_size: "16" }), 'block_size must be a number, not "16"'],
+    [scenario({ block_size: null }), "block_size must be a number, not null"],
+    [scenario({ block_size: 1.5 }), "block_size must be a whole number, not 1.5"],
+    [scenario({ block_size: 0 }), "block_size must be at least 1, not 0"],
+    [scenario({ block_size: 2 ** 31 }), "block_size must be at most 1048576, not 2147483648"],
+    [scenario({ request: { input_tokens: 0 } }), "request.input_tokens must be more than 0, not 0"],
+    [scenario({ workers: {} }), "workers must be a list, not an object"],
+    [scenario({ workers: ["1"] }), 'workers[0] must be an object, not "1"'],
+    [first({ overloaded: 1 }), "workers[0].overloaded must be true or false, not 1"],
+    [first({ taints: [3] }), "workers[0].taints[0] must be a string, not 3"],
+    [first({ worker_id: "x" }), 'workers[0].worker_id must be a 64-bit integer, not "x"'],
+    [first({ worker_id: 1.5 }), "workers[0].worker_id must be a 64-bit integer, not 1.5"],
+    [first({ worker_id: null }), "workers[0].worker_id must be a 64-bit integer, not null"],
+    [scenario({ seed: "99999999999999999999" }), 'seed must be a 64-bit integer, not "99999999999999999999"'],
+    // As parseJson gives numbers of 16 digits and more.
+    [first({ active_requests: "12345678901234567" }), "workers[0].active_requests is too large: 12345678901234567"],
+    [first({ active_requests: 2 ** 60 }), `workers[0].active_requests is too large: ${2 ** 60}`],
+    [
+      scenario({ request: { input_tokens: 1, shared_cache_ranges: [[1]] } }),
+      "request.shared_cache_ranges[0] must be a pair of numbers, not an array",
+    ],
+    [scenario({ extra: 1 }), "extra is not a known field"],
+    [[], "the scenario must be an object, not an array"],
+  ])("%j: %s", (input, message) => {
+    expect(() => explainScenario(input)).toThrowError(expect.objectContaining({ code: "invalid_scenario", message }));
+  });
+
+  it("takes overlap_score_weight in config as docs/configuration.md says", () => {
+    const terms = (config: object) => {
+      const workers = [{ worker_id: "1", overlap: { device_blocks: 4 } }];
+      return (explainScenario(scenario({ config, workers })) as { candidates: { terms: object }[] }).candidates[0]!
+        .terms;
+    };
+    expect(terms({ overlap_score_weight: 2 })).toMatchObject({ device_credit: 4, prefill_cost: 12 });
+    expect(terms({ overlap_score_weight: 0 })).toMatchObject({ device_credit: 0, prefill_cost: 0 });
+  });
 });

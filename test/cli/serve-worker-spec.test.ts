@@ -23,7 +23,13 @@ describe("a worker SPEC", () => {
     ["", "http://"],
     ["http://a,rol=decode", "unknown key rol"],
     ["http://a,constructor=1", "unknown key constructor"],
-    ["http://a,", "unknown key"],
+    ["http://a,", "nothing follows a comma"],
+    ["http://a,,id=1", "nothing follows a comma"],
+    ["http://a,id=1,dp=2,id=1", "id is given twice"],
+    ["http://a?x=1", "must not have a query"],
+    ["http://a/b?", "must not have a query"],
+    ["http://a#y", "or a fragment"],
+    ["http://u@a", "must not hold credentials"],
     ["http://a,role=chef", "role must be one of aggregated, prefill, decode, encode"],
     ["http://a,engine", "engine must be one of"],
     ["http://a,dp=0", "dp must be a whole number"],
@@ -33,6 +39,28 @@ describe("a worker SPEC", () => {
     expect(() => parseWorkerSpecs([spec])).toThrowError(
       expect.objectContaining({ code: "invalid_usage", message: expect.stringContaining(reason) }),
     );
+  });
+
+  test.each(["http://u:secret@a/base?x=1#y", "http://:secret@a,id=1", "u:secret@a", "http://u:secret@a b"])(
+    "%s is refused without its password being told",
+    (spec) => {
+      let message = "";
+      try {
+        parseWorkerSpecs([spec]);
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      expect(message).toMatch(/must not hold credentials|must begin with/);
+      expect(message).not.toContain("secret");
+    },
+  );
+
+  test.each([
+    ["http://a:80/", "http://A"],
+    ["http://a/v1", "http://a"],
+    ["http://a", "http://a,id=9"],
+  ])("may not name one server twice: %s and %s", (one, other) => {
+    expect(() => parseWorkerSpecs([one, other])).toThrow("two workers have the URL http://a");
   });
 
   test("may not repeat an id", () => {

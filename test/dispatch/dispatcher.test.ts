@@ -62,11 +62,12 @@ describe("a dispatch", () => {
       fetch: () => Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } })),
     });
     const request = { path: "/v1/models", method: "GET", headers: new Headers() };
-    await expect(dispatcher.send(target, request)).rejects.toMatchObject({
+    const withPassword = { ...target, url: "http://u:secret@w:8000/base" };
+    await expect(dispatcher.send(withPassword, request)).rejects.toMatchObject({
       code: "upstream_failed",
       status: 502,
       message: "worker 7 did not answer",
-      details: { workerId: "7", reason: "ECONNREFUSED" },
+      details: { workerId: "7", url: "http://w:8000/base", reason: "ECONNREFUSED" },
     });
     await expect(dispatcher.send({ ...target, url: undefined }, request)).rejects.toMatchObject({
       code: "upstream_failed",

@@ -199,6 +199,7 @@ describe("a bad request", () => {
     ["GET", "/v1/completions", 405, "method_not_allowed", "POST"],
     ["DELETE", "/v1/chat/completions", 405, "method_not_allowed", "POST"],
     ["POST", "/v1/models", 405, "method_not_allowed", "GET"],
+    ["DELETE", "/v1/models/m", 405, "method_not_allowed", "GET"],
   ])("%s %s", async (method, path, status, code, allow) => {
     const answer = await setUp().frontend.fetch(new Request(`http://router${path}`, { method }));
     expect(answer.status).toBe(status);
@@ -285,5 +286,62 @@ describe("/v1/models", () => {
       return Response.json({ object: "list", data: [{ id: "llama" }] });
     };
     expect(await list({ routers: [], fallback: router, fetch })).toEqual(["llama"]);
+  });
+
+  const twoWorkers = () =>
+    fakeRouter([
+      { workerId: "1", url: "http://one" },
+      { workerId: "2", url: "http://two" },
+    ]).router;
+  const get = (path: string, options: Partial<FrontendOptions>) => {
+    const { frontend, errors } = setUp(options);
+    return frontend.fetch(new Request(`http://router${path}`)).then(async (answer) => ({
+      status: answer.status,
+      body: (await answer.json()) as Record<string, unknown> & { error: Record<string, string> },
+      errors: errors as WarmrouteError[],
+    }));
+  };
+
+  test.each([
+    ["refuses", () => Promise.reject(new TypeError("x", { cause: { code: "ECONNREFUSED" } })), "did not answer"],
+    ["is broken", async () => new Response("down", { status: 500 }), "answered with status 500"],
+    ["is no worker", async () => new Response("<html>"), "answered with no list of models"],
+    ["lists nothing", async () => Response.json({ data: 3 }), "answered with no list of models"],
+  ])("is 502 with a reason where every worker %s; /health stays 200", async (_, fetch, reason) => {
+    const options = { routers: [], fallback: twoWorkers(), fetch };
+    const { status, body, errors } = await get("/v1/models", options);
+    expect(status).toBe(502);
+    expect(body.error.code).toBe("upstream_failed");
+    expect(body.error.message).toBe(`none of 2 workers lists its models; the last: worker 2 ${reason}`);
+    expect(errors[0]!.details).toMatchObject({ workerId: "2", url: "http://two/" });
+    expect((await get("/v1/models/llama", options)).status).toBe(502);
+    expect((await get("/health", options)).status).toBe(200);
+  });
+
+  test("is 503 where there is no worker to ask", async () => {
+    const { status, body } = await get("/v1/models", { routers: [], fallback: fakeRouter([]).router });
+    expect(status).toBe(503);
+    expect(body.error.code).toBe("no_endpoints");
+  });
+
+  test("lists what routers name although the fallback's workers are down", async () => {
+    const down = () => Promise.reject(new TypeError("fetch failed"));
+    expect(await list({ fallback: twoWorkers(), fetch: down })).toEqual(["m"]);
+  });
+
+  test.each(["org/x-1", "org%2Fx-1"])("/%s answers that model, of a worker", async (path) => {
+    const fetch = async () => Response.json({ data: [{ id: "other" }, { id: "org/x-1", max_model_len: 9 }] });
+    const { status, body } = await get(`/v1/models/${path}`, { routers: [], fallback: twoWorkers(), fetch });
+    expect(status).toBe(200);
+    expect(body).toEqual({ id: "org/x-1", max_model_len: 9 });
+  });
+
+  test("/{id} answers a named model, or 404 model_not_found", async () => {
+    expect((await get("/v1/models/m", {})).body).toMatchObject({ id: "m", object: "model" });
+    for (const id of ["n", "m/n", "%ff", "__proto__"]) {
+      const { status, body } = await get(`/v1/models/${id}`, {});
+      expect(status).toBe(404);
+      expect(body.error).toMatchObject({ code: "model_not_found", type: "invalid_request_error", param: "model" });
+    }
   });
 });

@@ -22,6 +22,8 @@ export interface RunningServer {
 /** Serves a universal handler over HTTP. Throws `port_in_use` when the port is taken. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const host = options.host ?? "127.0.0.1";
+  // Node would take it for all addresses.
+  if (host.trim() === "") throw new WarmrouteError("invalid_usage", "the host is empty", { path: "host" });
   const server = createServer(toNodeHandler(options));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(listenError(error, options.port, host)));
