@@ -6,7 +6,7 @@
 // Blocks of 16, 32 and 64 tokens have kernels of their own (kernels.ts); every other shape
 // takes the generic path.
 import { chainBlocks } from "./chain";
-import { fused16, fused32, fused64, LEAD, locals16, locals32 } from "./kernels";
+import { fused16, fusedWide, LEAD, locals16, locals32 } from "./kernels";
 import { useSeed } from "./secret";
 import { xxh3_64 } from "./xxh3";
 
@@ -29,35 +29,32 @@ export { localSeed } from "./seed";
 export function hashBlocks(
   tokens: usize, count: u32, blockSize: u32, window: u32, seed: u64, locals: usize, seqs: usize,
 ): u32 {
-  if (!seqs) return localBlocks(tokens, count, blockSize, window, seed, locals, 0);
+  if (!seqs) return localBlocks(tokens, count, blockSize, window, seed, locals);
   const n = blockCount(count, blockSize, window);
   // The chain reads a local hash before it writes that place, so both may share one array.
   const to = locals ? locals : seqs;
   if (n >= LEAD && window == blockSize && (window == 16 || window == 32 || window == 64)) {
-    localBlocks(tokens, LEAD * window, window, window, seed, to, 0);
-    if (window == 16) return fused16(tokens, n, to, seqs);
-    if (window == 32) return fused32(tokens, n, to, seqs);
-    return fused64(tokens, n, to, seqs);
+    localBlocks(tokens, LEAD * window, window, window, seed, to);
+    if (window == 16) fused16(tokens, n, to, seqs);
+    else fusedWide(tokens, n, to, seqs, <usize>window << 2);
+  } else {
+    localBlocks(tokens, count, blockSize, window, seed, to);
+    chainBlocks(to, n, seqs, false, 0);
   }
-  localBlocks(tokens, count, blockSize, window, seed, to, 0);
-  chainBlocks(to, n, seqs, false, 0);
   return n;
 }
 
 /** As hashBlocks(), local hashes alone. */
 export function localBlocks(
-  tokens: usize, count: u32, blockSize: u32, window: u32, seed: u64, locals: usize, _seqs: usize,
+  tokens: usize, count: u32, blockSize: u32, window: u32, seed: u64, locals: usize,
 ): u32 {
   const n = blockCount(count, blockSize, window);
   if (!n || !locals) return n;
   useSeed(seed);
-  if (window == blockSize && window == 16) return locals16(tokens, n, locals);
-  if (window == blockSize && window == 32) return locals32(tokens, n, locals);
+  let i: u32 = 0;
+  if (window == blockSize) i = window == 16 ? locals16(tokens, n, locals) : window == 32 ? locals32(tokens, n, locals) : 0;
   const bytes = <usize>window << 2;
   const stride = <usize>blockSize << 2;
-  for (const end = locals + (<usize>n << 3); locals != end; locals += 8) {
-    store<u64>(locals, xxh3_64(tokens, bytes, seed));
-    tokens += stride;
-  }
+  for (; i < n; i++) store<u64>(locals + (<usize>i << 3), xxh3_64(tokens + <usize>i * stride, bytes, seed));
   return n;
 }

@@ -3,23 +3,13 @@
 // together from four 32 × 32 → 64 bit ones.
 
 const LOW32: u64 = 0xffffffff;
-const AVALANCHE: u64 = 0x165667919e3779f9;
-const INVERSE: u64 = 0x08da8ee41d6df849; // of AVALANCHE modulo 2^64
 
 /** XXH3's avalanche. */
 // @ts-ignore: decorator
 @inline export function avalanche(h: u64): u64 {
   h ^= h >> 37;
-  h *= AVALANCHE;
+  h *= 0x165667919e3779f9;
   return h ^ (h >> 32);
-}
-
-/** The number that avalanche() turns into `h`. */
-// @ts-ignore: decorator
-@inline export function invertAvalanche(h: u64): u64 {
-  h ^= h >> 32;
-  h *= INVERSE;
-  return h ^ (h >> 37);
 }
 
 /** XXH64's avalanche, which XXH3 uses for inputs of up to 3 bytes. */

@@ -1,5 +1,5 @@
-// Kernels for blocks of 16, 32 and 64 tokens; all need useSeed() and answer `n`. Local hashes
-// of 64 tokens alone need none: the long path of XXH3 is as fast.
+// Kernels for blocks of 16, 32 and 64 tokens; all need useSeed(). Those of local hashes alone
+// answer how many they made; 64 tokens need none: the long path of XXH3 is as fast.
 //
 // These forms measured fastest. Where local hashes run alone, a mix of vector and scalar
 // products keeps all ports of a core busy. Where the chain runs along, all products of the
@@ -7,7 +7,7 @@
 import { chainOn, chainStep } from "./chain";
 import { avalanche, fold, fold2, lanes } from "./fold";
 import { KEYS, PRIME64_1 } from "./secret";
-import { finish, longSum, unfinish } from "./xxh3";
+import { longSum } from "./xxh3";
 
 // Sums of a block's folds, all in vectors.
 
@@ -39,11 +39,12 @@ import { finish, longSum, unfinish } from "./xxh3";
   );
 }
 
-// Two blocks a turn, one in each lane; three folds are vectors, the fourth is scalar.
+// Two blocks a turn, one in each lane; three folds are vectors, the fourth is scalar. An odd block is left.
 export function locals16(p: usize, n: u32, locals: usize): u32 {
+  const pairs = n >> 1;
   const k6 = load<u64>(KEYS, 48);
   const k7 = load<u64>(KEYS, 56);
-  for (const end = locals + (<usize>(n >> 1) << 4); locals != end; locals += 16) {
+  for (const end = locals + (<usize>pairs << 4); locals != end; locals += 16) {
     const k0 = v128.load(KEYS);
     const k2 = v128.load(KEYS, 16);
     const k4 = v128.load(KEYS, 32);
@@ -60,8 +61,7 @@ export function locals16(p: usize, n: u32, locals: usize): u32 {
     store<u64>(locals, avalanche(64 * PRIME64_1 + i64x2.extract_lane(sum, 1) + y), 8);
     p += 128;
   }
-  if (n & 1) store<u64>(locals, finish(sum16(p), 64));
-  return n;
+  return pairs << 1;
 }
 
 // Six folds are vectors, the two inner ones are scalar.
@@ -76,49 +76,35 @@ export function locals32(p: usize, n: u32, locals: usize): u32 {
   return n;
 }
 
-// Fused kernels. A step of the chain waits for the one before it, so it runs two blocks
-// behind, and the finish of a local hash one block behind: three independent pieces of work
-// in each turn.
-//
-//   turn i:   sum of block i + 1   |   local[i]   |   seq[i - 2]
-//
-// The caller makes the first LEAD local hashes, so n >= LEAD; the last sequence hashes follow
-// the loop.
+// Fused kernels. A step of the chain waits for the one before it, so that it runs LEAD blocks behind
+// the local hashes: two independent pieces of work in each turn. The caller makes the first LEAD.
 export const LEAD: u32 = 4;
 
 // @ts-ignore: decorator
-@inline function fused(p: usize, n: u32, locals: usize, seqs: usize, bytes: usize): u32 {
+@inline function fused(p: usize, n: u32, locals: usize, seqs: usize, bytes: usize): void {
   let prev = load<u64>(locals);
   store<u64>(seqs, prev);
-  const last = locals + (<usize>(n - 3) << 3);
   locals += 8;
   seqs += 8;
-  p += bytes * (LEAD - 1);
-  // The first turn makes the last hash of the lead once more.
-  let sum = unfinish(load<u64>(locals, 16), bytes);
-  while (locals != last) {
+  p += bytes * LEAD;
+  const length = <u64>bytes * PRIME64_1;
+  for (const end = locals + (<usize>(n - LEAD) << 3); locals != end; locals += 8) {
     prev = chainStep(prev, load<u64>(locals));
-    const local = finish(sum, bytes);
-    p += bytes;
-    sum = bytes == 64 ? sum16(p) : bytes == 128 ? sum32(p) : longSum(p, 256);
-    store<u64>(locals, local, 16);
+    const sum = bytes == 64 ? sum16(p) : bytes == 128 ? sum32(p) : longSum(p, bytes);
+    store<u64>(locals, avalanche(length + lanes(sum)), (LEAD - 1) * 8);
     store<u64>(seqs, prev);
-    locals += 8;
     seqs += 8;
+    p += bytes;
   }
-  store<u64>(last, finish(sum, bytes), 16);
-  chainOn(last, LEAD - 1, seqs, prev);
-  return n;
+  chainOn(locals, LEAD - 1, seqs, prev);
 }
 
-export function fused16(p: usize, n: u32, locals: usize, seqs: usize): u32 {
-  return fused(p, n, locals, seqs, 64);
+/** Blocks of 16 tokens: code of their own, since a call in the loop would cost them a twentieth. */
+export function fused16(p: usize, n: u32, locals: usize, seqs: usize): void {
+  fused(p, n, locals, seqs, 64);
 }
 
-export function fused32(p: usize, n: u32, locals: usize, seqs: usize): u32 {
-  return fused(p, n, locals, seqs, 128);
-}
-
-export function fused64(p: usize, n: u32, locals: usize, seqs: usize): u32 {
-  return fused(p, n, locals, seqs, 256);
+/** Blocks of 32 or 64 tokens. */
+export function fusedWide(p: usize, n: u32, locals: usize, seqs: usize, bytes: usize): void {
+  fused(p, n, locals, seqs, bytes);
 }

@@ -1,6 +1,6 @@
 // XXH3-64 with a seed, every length class. Formulas: the XXH3 specification,
 // doc/xxhash_spec.md of the xxHash project.
-import { avalanche, avalanche64, fold, fold2, invertAvalanche, lanes } from "./fold";
+import { avalanche, avalanche64, fold, fold2, lanes } from "./fold";
 import {
   FLIP_1_TO_3,
   FLIP_4_TO_8,
@@ -23,9 +23,10 @@ import {
 /** XXH3-64 of `len` bytes at `p`, any alignment. */
 export function xxh3_64(p: usize, len: usize, seed: u64): u64 {
   if (len <= 16) return upTo16(p, len, seed);
-  if (len > 128 && len <= 240) return upTo240(p, len, seed);
+  if (len <= 128) return upTo128(p, len, seed);
+  if (len <= 240) return upTo240(p, len, seed);
   useSeed(seed);
-  return len <= 128 ? upTo128(p, len) : finish(longSum(p, len), len);
+  return avalanche(<u64>len * PRIME64_1 + lanes(longSum(p, len)));
 }
 
 function upTo16(p: usize, len: usize, seed: u64): u64 {
@@ -63,26 +64,22 @@ function upTo16(p: usize, len: usize, seed: u64): u64 {
 }
 
 // 17 to 128 bytes: pairs of 16-byte pieces from both ends towards the middle.
-function upTo128(p: usize, len: usize): u64 {
+function upTo128(p: usize, len: usize, seed: u64): u64 {
   let sum: u64 = <u64>len * PRIME64_1;
-  let tail = p + len - 16;
-  const end = KEYS + (((len + 31) >> 5) << 5);
-  for (let key = KEYS; key != end; key += 32) {
-    sum += fold(load<u64>(p) ^ load<u64>(key), load<u64>(p, 8) ^ load<u64>(key, 8));
-    sum += fold(load<u64>(tail) ^ load<u64>(key, 16), load<u64>(tail, 8) ^ load<u64>(key, 24));
-    p += 16;
-    tail -= 16;
+  const last = p + len - 16;
+  for (let i: usize = 0; i < (len + 31) >> 5 << 4; i += 16) {
+    sum += seededFold(p + i, SECRET + (i << 1), seed) + seededFold(last - i, SECRET + (i << 1) + 16, seed);
   }
   return avalanche(sum);
 }
 
-// 129 to 240 bytes: here the seed is added at unaligned places of the secret, so KEYS do not serve.
+// 129 to 240 bytes: all pieces in order, the last one at the end.
 function upTo240(p: usize, len: usize, seed: u64): u64 {
   let sum: u64 = <u64>len * PRIME64_1;
-  const pieces = len >> 4;
-  for (let i: usize = 0; i < 8; i++) sum += seededFold(p + (i << 4), SECRET + (i << 4), seed);
+  const end = len & ~15;
+  for (let i: usize = 0; i < 128; i += 16) sum += seededFold(p + i, SECRET + i, seed);
   sum = avalanche(sum);
-  for (let i: usize = 8; i < pieces; i++) sum += seededFold(p + (i << 4), SECRET + (i << 4) - 125, seed);
+  for (let i: usize = 128; i < end; i += 16) sum += seededFold(p + i, SECRET + i - 125, seed);
   return avalanche(sum + seededFold(p + len - 16, SECRET + 119, seed));
 }
 
@@ -105,8 +102,7 @@ function seededFold(p: usize, secret: usize, seed: u64): u64 {
 }
 
 /** More than 240 bytes, up to the last avalanche; the sum is that of both lanes. Needs useSeed(). */
-// @ts-ignore: decorator
-@inline export function longSum(p: usize, len: usize): v128 {
+export function longSum(p: usize, len: usize): v128 {
   let a = i64x2(PRIME32_3, PRIME64_1);
   let b = i64x2(PRIME64_2, PRIME64_3);
   let c = i64x2(PRIME64_4, PRIME32_2);
@@ -136,16 +132,4 @@ function seededFold(p: usize, secret: usize, seed: u64): u64 {
     fold2(v128.xor(a, v128.load(KEYS, 11)), v128.xor(b, v128.load(KEYS, 27))),
     fold2(v128.xor(c, v128.load(KEYS, 43)), v128.xor(d, v128.load(KEYS, 59))),
   );
-}
-
-/** The hash from the sum of an input longer than 16 bytes. */
-// @ts-ignore: decorator
-@inline export function finish(sum: v128, len: u64): u64 {
-  return avalanche(len * PRIME64_1 + lanes(sum));
-}
-
-/** A sum from which finish() makes this hash. */
-// @ts-ignore: decorator
-@inline export function unfinish(hash: u64, len: u64): v128 {
-  return i64x2(invertAvalanche(hash) - len * PRIME64_1, 0);
 }
