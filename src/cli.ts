@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import "./kernel/inlined.js";
-import { fileError } from "./cli/files.js";
+import { fileError, STDOUT } from "./cli/files.js";
 import { main, wantsJson } from "./cli/main.js";
 import { report } from "./cli/report.js";
 
@@ -8,7 +8,7 @@ const argv = process.argv.slice(2);
 
 // A reader that has seen enough (`| head`) is no error; a full disk is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === "EPIPE" ? 0 : report(fileError("unwritable", "standard output", error), wantsJson(argv)));
+  process.exit(error.code === "EPIPE" ? 0 : report(fileError("unwritable", STDOUT, error), wantsJson(argv)));
 });
 // There is nowhere left to say it.
 process.stderr.on("error", () => {});

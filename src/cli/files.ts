@@ -2,13 +2,20 @@ import { open } from "node:fs/promises";
 import { WarmrouteError } from "../core/errors.js";
 
 export const STDIN = "standard input";
+export const STDOUT = "standard output";
 
-/** What an error says that came of a file, or of standard input. */
+/** What to do about streams, which have no place where they could exist or not. */
+const streamHelp: Record<string, string> = {
+  [STDIN]: "Send it through a pipe, or give the name of a file.",
+  [STDOUT]: "Check that there is room where it goes.",
+};
+
+/** What an error says that came of a file, or of a standard stream. */
 export function fileError(code: "unreadable" | "unwritable", name: string, error: unknown): WarmrouteError {
   const verb = code === "unreadable" ? "read" : "write";
   const reason = error instanceof Error ? error.message : String(error);
-  const message = `cannot ${verb} ${name === "" ? "a file without a name" : name}: ${reason}`;
-  const help = name === STDIN ? "Send it through a pipe, or give the name of a file." : undefined;
+  const message = name === "" ? `cannot ${verb} a file without a name` : `cannot ${verb} ${name}: ${reason}`;
+  const help = streamHelp[name];
   return new WarmrouteError(code, message, { cause: error, ...(help === undefined ? {} : { details: { help } }) });
 }
 

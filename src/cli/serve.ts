@@ -30,14 +30,13 @@ const mockModel = "mock";
 const defaultPort = 8000;
 const mostMocks = 256;
 const unseen =
-  "In this version only mock workers report their caches: real ones get each request by load alone, least loaded first.";
+  "only mock workers report their caches in this version: real ones get each request by load alone, least loaded first";
 
 export function registerServe(program: Command): void {
   program
     .command("serve")
     .description("serve an OpenAI-compatible API that sends each request to the worker whose cache fits best")
-    .addHelpText("after", `\n${unseen}`)
-    .option("--worker <spec...>", "a worker: URL, or URL,id=…,role=…,engine=…,dp=…; give several or repeat")
+    .option("--worker <spec...>", `a worker: URL, or URL,id=…,role=…,engine=…,dp=…; give several or repeat; ${unseen}`)
     .option("--mock <n>", "start n mock workers in this process instead")
     .option("--port <n>", `port to listen on, 0 for any free one (default: $PORT, else ${defaultPort})`)
     .option("--host <address>", "address to listen on", "127.0.0.1")

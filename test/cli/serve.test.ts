@@ -1,4 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -39,6 +42,15 @@ const post = (url: string, path: string, body: object) =>
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ model: "mock", ...body }),
   });
+
+/** A port where nothing listens. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
 
 const decision = (answer: Response) => ({
   worker: answer.headers.get("x-warmroute-worker"),
@@ -120,10 +132,53 @@ describe("warmroute serve", () => {
   });
 
   test("C55: starts although its only worker is down, and says so per request", async () => {
-    const { url } = await listening(["--worker", "http://127.0.0.1:1", "--port", "0"]);
-    const answer = await post(url, "/v1/completions", { model: "any", prompt: "a" });
+    const down = `http://127.0.0.1:${await freePort()}`;
+    const { url, output } = await listening(["--worker", `${down}/base`, "--port", "0"]);
+    expect(output.stdout).toContain("real ones get each request by load alone");
+    const answer = await post(url, "/v1/completions", { model: "any", prompt: "quoted nowhere" });
     expect(answer.status).toBe(502);
     expect(((await answer.json()) as { error: { code: string } }).error.code).toBe("upstream_failed");
+    const id = answer.headers.get("x-request-id");
+    await expect
+      .poll(() => output.stderr)
+      .toBe(`${id}: upstream_failed: worker 1 did not answer: ${down}/base: ECONNREFUSED\n`);
+    expect((await fetch(`${url}/v1/models`)).status).toBe(502);
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+  });
+
+  describe("with a worker that hangs", () => {
+    const draining = "draining: 1 in flight; signal again to end now\n";
+    /** Serves in front of a worker that takes requests and never answers, with one request on its way. */
+    const hanging = async (...args: string[]) => {
+      const worker = createServer();
+      const taken = new Promise((resolve) => worker.once("request", resolve));
+      worker.listen(0, "127.0.0.1");
+      await once(worker, "listening");
+      const { port } = worker.address() as AddressInfo;
+      const server = await listening(["--worker", `http://127.0.0.1:${port}`, "--port", "0", ...args]);
+      const answer = post(server.url, "/v1/completions", { prompt: "a" }).catch(() => "cut");
+      await taken;
+      return { ...server, answer, close: () => worker.close().closeAllConnections() };
+    };
+
+    test("the first signal says what it waits for, the second ends at once", async () => {
+      const { child, output, exited, answer, close } = await hanging();
+      child.kill("SIGTERM");
+      await expect.poll(() => output.stderr).toBe(draining);
+      child.kill("SIGINT");
+      expect(await exited).toBe(130);
+      expect(await answer).toBe("cut");
+      close();
+    });
+
+    test("--shutdown-grace bounds the wait", async () => {
+      const { child, output, exited, answer, close } = await hanging("--shutdown-grace", "0.2");
+      child.kill("SIGTERM");
+      expect(await exited).toBe(0);
+      expect(output.stderr).toBe(draining);
+      expect(await answer).toBe("cut");
+      close();
+    });
   });
 
   test("routes to real workers over HTTP, whatever their models are called", async () => {
@@ -152,6 +207,9 @@ describe("warmroute serve", () => {
     [["--worker", "http://a,port=1"]],
     [["--worker", "http://a", "--demo"]],
     [["--mock", "1", "--port", "65536"]],
+    [["--mock", "1", "--host", ""]],
+    [["--mock", "1", "--shutdown-grace", "-1"]],
+    [["--worker", "http://u:p@a"]],
     [["--mock", "1", "--block-size", "0"]],
     [["--mock", "1", "--seed", "x"]],
   ])("%j is bad usage", async (args) => {

@@ -128,6 +128,28 @@ test("without options, kv is compared with round robin on eight workers, and not
 test("the table counts refused requests where there are any", async () => {
   const printed = await warmroute("replay", await makeTrace(), "--mode", "round_robin,random", "--blocks", "80");
   expect(printed).toMatch(/\nrefused +(\d+) +\1\n/);
+  expect(printed).toMatch(/\nrefused: \d+ requests, as prompt and answer need up to \d+ blocks, and a worker has 80 /);
+});
+
+test("the table says why where every request is refused, and counts one of a thing as one", async () => {
+  const one = ["--workers", "1", "--mode", "random", "--blocks", "1", "--block-size", "1"];
+  const printed = await warmroute("replay", await makeTrace(), ...one);
+  expect(printed).toContain(" on 1 worker of 1 block of 1 token\n");
+  expect(printed).toMatch(
+    /\nrefused: every request, as prompt and answer need up to [\d,]+ blocks, and a worker has 1 /,
+  );
+});
+
+test("lengths beyond the hash ids are cut, counted and said; with --json on stderr", async () => {
+  const path = join(directory, "long.jsonl");
+  const line = (input: number) => JSON.stringify({ input_length: input, output_length: 2, hash_ids: [1] });
+  writeFileSync(path, `${line(512)}\n${line(513)}\n${line(9999)}\n`);
+  const note = "input_length cut to what the hash_ids stand for on 2 lines, the first: line 2\n";
+  expect(await warmroute("replay", path, "--mode", "random")).toContain(`, 1,536 prompt tokens, `);
+  expect(await warmroute("replay", path, "--mode", "random")).toContain(note);
+  const complain = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  await warmroute("replay", path, "--mode", "random", "--json");
+  expect(complain.mock.calls).toEqual([[note]]);
 });
 
 test("the table counts preemptions where there are any, and its reuse is that of first admissions", async () => {

@@ -27,6 +27,17 @@ test("lines are in order of time, and hash ids numbered by first appearance", ()
   expect(appeared).toEqual(appeared.map((_, i) => i));
 });
 
+test("a session that would exceed the longest prompt begins anew from its system prompt", () => {
+  const raw = lines(1n, 600, 1).map((line) => JSON.parse(line) as { input_length: number; hash_ids: number[] });
+  const longest = Math.max(...raw.map((line) => line.input_length));
+  expect(longest).toBeLessThanOrEqual(131_072);
+  expect(longest).toBeGreaterThan(120_000);
+  const anew = raw.findIndex((line, i) => i > 0 && line.input_length < raw[i - 1]!.input_length);
+  expect(raw[anew]!.hash_ids[0]).toBe(raw[0]!.hash_ids[0]);
+  expect(raw[anew]!.hash_ids).toHaveLength(Math.ceil(raw[anew]!.input_length / 512));
+  expect(raw[anew]!.hash_ids.at(-1)).toBeGreaterThan(raw[anew - 1]!.hash_ids.at(-1)!);
+});
+
 test("each turn repeats all full blocks of the turn before, and sessions share beginnings", async () => {
   const trace = await readTrace(lines(1n));
   for (const { hashIds, inputTokens, outputTokens, next } of trace.requests) {

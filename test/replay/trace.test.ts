@@ -144,3 +144,14 @@ describe("bad lines", () => {
     await expect(readTrace(broken(), { skipBad: true })).rejects.toThrow("disk on fire");
   });
 });
+
+test.each(["input_length", "output_length", "timestamp"])(
+  "a %s of 16 digits is said to be too large",
+  async (field) => {
+    const line = JSON.stringify({ output_length: 2, hash_ids: [1], [field]: 0 }).replace(
+      `"${field}":0`,
+      `"${field}":1234567890123456`,
+    );
+    await expect(readTrace([line])).rejects.toThrow(/is too large.*: 1234567890123456$/);
+  },
+);
