@@ -19,10 +19,10 @@ export const BASE_SEED: u64 = 1337;
  */
 export function chainBlocks(locals: usize, n: u32, seqs: usize, hasParent: bool, parent: u64): void {
   if (!n) return;
+  if (hasParent) return chainOn(locals, n, seqs, parent);
   const first = load<u64>(locals);
-  const prev = hasParent ? chainStep(parent, first) : first;
-  store<u64>(seqs, prev);
-  chainOn(locals + 8, n - 1, seqs + 8, prev);
+  store<u64>(seqs, first);
+  chainOn(locals + 8, n - 1, seqs + 8, first);
 }
 
 /** Sequence hashes of `n` blocks after the sequence hash `prev`. */

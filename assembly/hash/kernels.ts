@@ -81,7 +81,7 @@ export function locals32(p: usize, n: u32, locals: usize): u32 {
 export const LEAD: u32 = 4;
 
 // @ts-ignore: decorator
-@inline function fused(p: usize, n: u32, locals: usize, seqs: usize, bytes: usize): void {
+@inline function fused(p: usize, n: u32, locals: usize, seqs: usize, bytes: usize, wide: bool): void {
   let prev = load<u64>(locals);
   store<u64>(seqs, prev);
   locals += 8;
@@ -90,7 +90,7 @@ export const LEAD: u32 = 4;
   const length = <u64>bytes * PRIME64_1;
   for (const end = locals + (<usize>(n - LEAD) << 3); locals != end; locals += 8) {
     prev = chainStep(prev, load<u64>(locals));
-    const sum = bytes == 64 ? sum16(p) : bytes == 128 ? sum32(p) : longSum(p, bytes);
+    const sum = !wide ? sum16(p) : bytes == 128 ? sum32(p) : longSum(p, bytes);
     store<u64>(locals, avalanche(length + lanes(sum)), (LEAD - 1) * 8);
     store<u64>(seqs, prev);
     seqs += 8;
@@ -101,10 +101,10 @@ export const LEAD: u32 = 4;
 
 /** Blocks of 16 tokens: code of their own, since a call in the loop would cost them a twentieth. */
 export function fused16(p: usize, n: u32, locals: usize, seqs: usize): void {
-  fused(p, n, locals, seqs, 64);
+  fused(p, n, locals, seqs, 64, false);
 }
 
 /** Blocks of 32 or 64 tokens. */
 export function fusedWide(p: usize, n: u32, locals: usize, seqs: usize, bytes: usize): void {
-  fused(p, n, locals, seqs, bytes);
+  fused(p, n, locals, seqs, bytes, true);
 }

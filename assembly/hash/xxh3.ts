@@ -109,11 +109,17 @@ export function longSum(p: usize, len: usize): v128 {
   let d = i64x2(PRIME64_5, PRIME32_1);
   const last = p + len - 64;
   let key = KEYS;
-  for (let left = (len - 1) >> 6; left; left--) {
+  for (let left = (len - 1) >> 6; ; left--) {
+    if (!left) {
+      // The last stripe reaches back into the one before, and has a key of its own.
+      p = last;
+      key = KEYS + 121;
+    }
     a = accumulate(a, v128.load(p), v128.load(key));
     b = accumulate(b, v128.load(p, 16), v128.load(key, 16));
     c = accumulate(c, v128.load(p, 32), v128.load(key, 32));
     d = accumulate(d, v128.load(p, 48), v128.load(key, 48));
+    if (!left) break;
     p += 64;
     key += 8;
     if (key == KEYS + 128) {
@@ -124,10 +130,6 @@ export function longSum(p: usize, len: usize): v128 {
       key = KEYS;
     }
   }
-  a = accumulate(a, v128.load(last), v128.load(KEYS, 121));
-  b = accumulate(b, v128.load(last, 16), v128.load(KEYS, 137));
-  c = accumulate(c, v128.load(last, 32), v128.load(KEYS, 153));
-  d = accumulate(d, v128.load(last, 48), v128.load(KEYS, 169));
   return i64x2.add(
     fold2(v128.xor(a, v128.load(KEYS, 11)), v128.xor(b, v128.load(KEYS, 27))),
     fold2(v128.xor(c, v128.load(KEYS, 43)), v128.xor(d, v128.load(KEYS, 59))),

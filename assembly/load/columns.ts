@@ -64,15 +64,13 @@ function grow(): bool {
   columns = region;
   capacity = rows;
   stride = <usize>rows * 8 + SKEW;
-  if (oldCapacity) {
-    for (let c: usize = 0; c < F64_COLUMNS; c++) {
-      memory.copy(columns + c * stride, old + c * oldStride, <usize>count << 3);
-    }
-    memory.copy(slotColumn(), oldSlots, <usize>count << 2);
-    memory.copy(touchedColumn(), oldTouched, <usize>count << 2);
-    memory.copy(maskColumn(), oldMask, count);
-    give(old, regionBytes(oldCapacity));
+  for (let c: usize = 0; c < F64_COLUMNS; c++) {
+    memory.copy(columns + c * stride, old + c * oldStride, <usize>count << 3);
   }
+  memory.copy(slotColumn(), oldSlots, <usize>count << 2);
+  memory.copy(touchedColumn(), oldTouched, <usize>count << 2);
+  memory.copy(maskColumn(), oldMask, count);
+  give(old, regionBytes(oldCapacity));
   for (let row = count; row < rows; row++) padRow(row);
   return true;
 }

@@ -4,33 +4,9 @@
 //   slot record 32 B   | worker id u64 | weight sum i64 | dp rank u32 | row u32 | first booking u32 | flags u32 |
 import { give, takeZeroed } from "../memory/arena";
 import { MEMORY_BUDGET, OK, TOO_MANY_RANKS, UNKNOWN_RANK } from "../status";
-import {
-  columnsInit,
-  DECODE,
-  f64Column,
-  gateColumn,
-  rankCount,
-  rowInsert,
-  rowRemove,
-  slotOf,
-} from "./columns";
+import { columnsInit, DECODE, f64Column, gateColumn, rankCount, rowInsert, rowRemove, slotOf } from "./columns";
 
-export {
-  activeColumn,
-  columnAddress,
-  costColumn,
-  decodeColumn,
-  deviceColumn,
-  diskColumn,
-  gateColumn,
-  hostColumn,
-  maskColumn,
-  prefillColumn,
-  rankCount,
-  requestsColumn,
-  sharedColumn,
-  slotOf,
-} from "./columns";
+export { columnAddress, rankCount, slotOf } from "./columns";
 
 export const NO_ROW: u32 = 0xffffffff;
 

@@ -241,9 +241,9 @@ function multiplyTaints(): void {
 export function explainRow(row: u32, out: usize): f64 {
   const A = valueAt(PREFILL, row);
   const device = valueAt(DEVICE, row);
-  const hostCredit = hostWeight > 0 ? hostWeight * valueAt(HOST, row) : 0;
-  const diskCredit = diskWeight > 0 ? diskWeight * valueAt(DISK, row) : 0;
-  const sharedCredit = sharedWeight > 0 ? sharedWeight * valueAt(SHARED, row) : 0;
+  const hostCredit = hostWeight * valueAt(HOST, row);
+  const diskCredit = diskWeight * valueAt(DISK, row);
+  const sharedCredit = sharedWeight * valueAt(SHARED, row);
   const exact = (device + hostCredit + diskCredit) * size;
   const whole = Math.floor(exact);
   const cached = exact - whole >= 0.5 ? whole + 1 : whole;

@@ -19,23 +19,26 @@
 //                                                   88  prefill tokens charged   f64
 import { hashBlocks } from "../hash/blocks";
 import { book, bookingGeneration } from "../load/bookings";
-import { clearActive, projectActive } from "../load/prompts";
 import {
-  activeColumn,
-  costColumn,
-  decodeColumn,
+  ACTIVE,
+  COST,
+  DEVICE,
   deviceColumn,
+  DISK,
   diskColumn,
-  gateColumn,
+  GATE,
+  HOST,
   hostColumn,
   maskColumn,
-  prefillColumn,
+  PREFILL,
   rankCount,
-  requestsColumn,
-  rowOf,
-  sharedColumn,
+  REQUESTS,
+  SHARED,
   slotOf,
-} from "../load/ranks";
+  valueAt,
+} from "../load/columns";
+import { clearActive, projectActive } from "../load/prompts";
+import { rowOf } from "../load/ranks";
 import {
   indexFind,
   indexFindLower,
@@ -170,21 +173,20 @@ function chooseRow(tokens: f64, sequenceBlocks: f64, flags: u32): i32 {
       row = pickRow(load<f64>(PARAMS, 56));
     }
     if (row < 0) return NO_CANDIDATE;
-    store<f64>(answer, load<f64>(costColumn() + (<usize>row << 3)), 40);
+    store<f64>(answer, valueAt(COST, row), 40);
     store<u32>(answer, pickTied(), 8);
     store<u32>(answer, pickTieIndex(), 12);
     signal((flags & FLAG_MASK) != 0);
   }
   store<u32>(answer, slotOf(row), 0);
   store<u32>(answer, row, 4);
-  const i = <usize>row << 3;
-  const device = load<f64>(deviceColumn() + i);
-  const host = load<f64>(hostColumn() + i);
-  const disk = load<f64>(diskColumn() + i);
+  const device = valueAt(DEVICE, row);
+  const host = valueAt(HOST, row);
+  const disk = valueAt(DISK, row);
   store<f64>(answer, device, 48);
   store<f64>(answer, host, 56);
   store<f64>(answer, disk, 64);
-  store<f64>(answer, load<f64>(sharedColumn() + i), 72);
+  store<f64>(answer, valueAt(SHARED, row), 72);
   // Booking weighs the device tier fully whatever the credit, and no shared cache (spec/scheduling.md §4.2).
   const cached = Math.floor((device + host * load<f64>(PARAMS, 32) + disk * load<f64>(PARAMS, 40)) * size + 0.5);
   store<f64>(answer, cached, 80);
@@ -200,33 +202,26 @@ function branch(promptBlocks: f64, flags: u32): void {
 /** Says how many candidates there were (2 stands for more), and whether nothing told them apart. */
 function signal(masked: bool): void {
   const n = rankCount();
-  let first: usize = 0;
+  let first: u32 = 0;
   let candidates: u32 = 0;
   let alike = true;
   for (let row: u32 = 0; row < n && (candidates < 2 || alike); row++) {
-    const i = <usize>row << 3;
-    if (load<f64>(gateColumn() + i) != 0 || (masked && load<u8>(maskColumn() + row))) continue;
-    if (!candidates) first = i;
-    alike = alike && isPlain(i) && sameLoad(i, first);
+    if (valueAt(GATE, row) != 0 || (masked && load<u8>(maskColumn() + row))) continue;
+    if (!candidates) first = row;
+    alike = alike && isAlike(row, first);
     candidates = candidates ? 2 : 1;
   }
   store<u32>(answer, candidates, 28);
   store<u32>(answer, candidates == 2 && alike ? 1 : 0, 32);
 }
 
-/** Nothing of the prompt is on the rank. */
-function isPlain(i: usize): bool {
-  const cached = load<f64>(deviceColumn() + i) + load<f64>(hostColumn() + i) + load<f64>(diskColumn() + i);
-  return cached + load<f64>(sharedColumn() + i) + load<f64>(activeColumn() + i) == 0;
-}
-
-function sameLoad(i: usize, j: usize): bool {
-  return (
-    load<f64>(costColumn() + i) == load<f64>(costColumn() + j) &&
-    load<f64>(prefillColumn() + i) == load<f64>(prefillColumn() + j) &&
-    load<f64>(decodeColumn() + i) == load<f64>(decodeColumn() + j) &&
-    load<f64>(requestsColumn() + i) == load<f64>(requestsColumn() + j)
-  );
+/** The two rows have the same cost and load, and nothing of the prompt is on the first. */
+function isAlike(row: u32, other: u32): bool {
+  for (let column = PREFILL; column < DEVICE; column++) {
+    if (valueAt(column, row) != valueAt(column, other)) return false;
+  }
+  for (let column = DEVICE; column <= ACTIVE; column++) if (valueAt(column, row) != 0) return false;
+  return valueAt(COST, row) == valueAt(COST, other);
 }
 
 function bookChosen(sequences: usize, blocks: f64, tokens: f64, flags: u32): i32 {
@@ -241,10 +236,9 @@ function bookChosen(sequences: usize, blocks: f64, tokens: f64, flags: u32): i32
 
 /** The terms of a row at the last decision: 10 f64 of cost.ts, or active requests, overlap and branch. */
 export function explainTerms(row: u32): usize {
-  const i = <usize>row << 3;
   if (load<u32>(request, 12) == TWO_TIER) {
-    store<f64>(terms, load<f64>(requestsColumn() + i));
-    store<f64>(terms, load<f64>(deviceColumn() + i), 8);
+    store<f64>(terms, valueAt(REQUESTS, row));
+    store<f64>(terms, valueAt(DEVICE, row), 8);
     store<f64>(terms, <f64>load<u32>(answer, 36), 16);
   } else explainRow(row, terms);
   return terms;
