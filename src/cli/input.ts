@@ -13,6 +13,7 @@ export function readJsonInput(file: string | undefined, code: "invalid_scenario"
   } catch (cause) {
     throw fileError("unreadable", name, cause);
   }
+  if (text.trim() === "") throw new WarmrouteError(code, `${name} is empty`);
   try {
     return parseJson(text);
   } catch {

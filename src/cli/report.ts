@@ -7,6 +7,9 @@ export const BAD_USAGE = 2;
 /** Help for people at a terminal, where that of the library speaks of code. */
 const terminalHelp: Partial<Record<ErrorCode, string>> = {
   invalid_tokens: "Pass a JSON array of token ids: integers from 0 to 4294967295.",
+  too_many_ranks: "Give at most 16384 ranks.",
+  memory_budget: "Give a smaller input.",
+  kernel_failed: "The kernel trapped: please report it.",
 };
 
 /**
@@ -24,10 +27,12 @@ export function report(error: unknown, json: boolean): number {
   } else {
     const hint = suggestion ? ` Did you mean ${suggestion}?` : "";
     const help = known.details.help ?? terminalHelp[code] ?? known.help;
-    process.stderr.write(`error: ${code}: ${message.replace(/\.$/, "")}.${hint} ${help}\n`);
+    process.stderr.write(`error: ${code}: ${oneLine(message).replace(/\.$/, "")}.${hint} ${help}\n`);
   }
   return code === "invalid_usage" ? BAD_USAGE : BAD_INPUT;
 }
+
+const oneLine = (text: string) => text.replace(/\s*[\r\n]\s*/g, " ");
 
 /** Commander writes its suggestion into the message, on a line of its own. */
 function fromCommander({ code, message }: CommanderError): WarmrouteError {
@@ -35,7 +40,7 @@ function fromCommander({ code, message }: CommanderError): WarmrouteError {
   const text = message.replace(/^error: /, "");
   const suggestion = /\s*\(Did you mean (?:one of )?(.+)\?\)/.exec(text);
   const option = /'(--?[\w-]+)/.exec(text)?.[1];
-  return new WarmrouteError("invalid_usage", text.replace(suggestion?.[0] ?? "", "").replace(/\s+/g, " "), {
+  return new WarmrouteError("invalid_usage", oneLine(text.replace(suggestion?.[0] ?? "", "")), {
     ...(option === undefined ? {} : { path: option }),
     details: suggestion ? { suggestion: suggestion[1]!.replaceAll(", ", " or ") } : {},
   });
