@@ -259,7 +259,7 @@ export class KvRouter implements Router {
         refused: this.#refused + sum((core) => core.contents.refused),
         duplicates: sum((core) => core.counter(Counter.duplicates)),
       },
-      bookings: { live: sum((core) => core.bookings.size), forgotten: 0, expired: 0 },
+      bookings: { live: this.#requestIds.size, forgotten: 0, expired: 0 },
       queue: { pending: 0, pendingIslTokens: 0, byClass: {} },
       decisions: sum((core) => core.decisions),
     };
@@ -288,7 +288,7 @@ export class KvRouter implements Router {
 
   /** Ends every live booking. */
   freeAll(): void {
-    for (const core of this.#pools.values()) for (const booking of [...core.bookings.values()]) booking.free();
+    for (const core of this.#pools.values()) for (const booking of core.bookings) booking.free();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

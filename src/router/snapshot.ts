@@ -30,7 +30,7 @@ export function writeSnapshot(router: RouterState, parts: readonly SnapshotPart[
     }));
     const index = parts.includes("index") ? exportPart(core.kernel, Part.index) : nothing;
     const load = loadOf(core, ownSlots(core), parts);
-    const bookings = parts.includes("load") ? [...core.bookings.values()].map(bookingFields) : [];
+    const bookings = parts.includes("load") ? core.bookings.map(bookingFields) : [];
     pools.push({ name, ranks, bookings, indexBytes: index.length, loadBytes: load.length });
     records.push(index, load);
   }

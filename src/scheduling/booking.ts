@@ -38,10 +38,10 @@ export class PoolBooking implements Disposable, BookingState {
   generated: number;
   expectedOutputTokens: number;
   live = true;
-  readonly #owner: BookingOwner;
+  readonly owner: BookingOwner;
 
   constructor(owner: BookingOwner, state: BookingState, worker: WorkerRank) {
-    this.#owner = owner;
+    this.owner = owner;
     this.requestId = state.requestId;
     this.worker = worker;
     this.slot = state.slot;
@@ -78,14 +78,14 @@ export class PoolBooking implements Disposable, BookingState {
    */
   tokens(n: number): void {
     parseU32(n, "tokens");
-    if (!this.live || !this.#owner.tracksOutputBlocks) return;
-    const size = this.#owner.blockSize;
+    if (!this.live || !this.owner.tracksOutputBlocks) return;
+    const size = this.owner.blockSize;
     const before = Math.floor((this.inputTokens + this.generated) / size);
     this.generated += n;
     const after = Math.floor((this.inputTokens + this.generated) / size);
     const expected = this.expectedOutputTokens;
     const fraction = expected > 0 ? Math.max(0, 1 - this.generated / expected) : undefined;
-    if (after > before) this.#owner.bookingOutputBlocks(this, after - before, fraction);
+    if (after > before) this.owner.bookingOutputBlocks(this, after - before, fraction);
   }
 
   complete(): void {
@@ -98,7 +98,7 @@ export class PoolBooking implements Disposable, BookingState {
 
   /** Removes the prefill charge; a second call changes nothing. */
   prefillComplete(): void {
-    if (this.live) this.#owner.bookingPrefillComplete(this);
+    if (this.live) this.owner.bookingPrefillComplete(this);
   }
 
   /**
@@ -106,12 +106,12 @@ export class PoolBooking implements Disposable, BookingState {
    * request holds; throws `invalid_request` outside that range.
    */
   outputBlock(decayFraction?: number): void {
-    if (this.live) this.#owner.bookingOutputBlocks(this, 1, decayFraction);
+    if (this.live) this.owner.bookingOutputBlocks(this, 1, decayFraction);
   }
 
   /** Ends the booking and all its charges. Never throws. */
   free(): void {
-    if (this.live) this.#owner.bookingFree(this);
+    if (this.live) this.owner.bookingFree(this);
   }
 
   [Symbol.dispose](): void {

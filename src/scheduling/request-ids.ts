@@ -1,6 +1,6 @@
 import { WarmrouteError } from "../core/errors.js";
 import { describe } from "../core/ids.js";
-import type { PoolBooking } from "./booking.js";
+import type { BookingOwner, PoolBooking } from "./booking.js";
 
 /** The live bookings of a router by request id, over all its pools. */
 export class RequestIds {
@@ -25,11 +25,21 @@ export class RequestIds {
     return id;
   }
 
+  /** Live bookings. */
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** The live bookings that one pool made. */
+  of(owner: BookingOwner): PoolBooking[] {
+    return [...this.#live.values()].filter((booking) => booking.owner === owner);
+  }
+
   set(booking: PoolBooking): void {
     this.#live.set(booking.requestId, booking);
   }
 
   delete(booking: PoolBooking): void {
-    if (this.#live.get(booking.requestId) === booking) this.#live.delete(booking.requestId);
+    this.#live.delete(booking.requestId);
   }
 }

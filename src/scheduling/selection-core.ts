@@ -37,7 +37,6 @@ export class SelectionCore implements Pool, BookingOwner {
   readonly role: WorkerRole;
   readonly ranks: PoolRanks;
   readonly contents: CacheContents;
-  readonly bookings = new Map<string, PoolBooking>();
   decisions = 0;
   readonly #requestIds: RequestIds;
 
@@ -51,6 +50,11 @@ export class SelectionCore implements Pool, BookingOwner {
     this.#requestIds = options.requestIds ?? new RequestIds();
     this.ranks = new PoolRanks(options.kernel);
     this.contents = new CacheContents(this);
+  }
+
+  /** The pool's live bookings, made into a list. */
+  get bookings(): PoolBooking[] {
+    return this.#requestIds.of(this);
   }
 
   get tracksOutputBlocks(): boolean {
@@ -77,7 +81,7 @@ export class SelectionCore implements Pool, BookingOwner {
   }
 
   #bookingsOf(rank: PoolRank): PoolBooking[] {
-    return [...this.bookings.values()].filter((booking) => booking.slot === rank.slot);
+    return this.bookings.filter((booking) => booking.slot === rank.slot);
   }
 
   // ---- decisions
@@ -163,18 +167,12 @@ export class SelectionCore implements Pool, BookingOwner {
 
   #booked(worker: WorkerRank, state: BookingState): PoolBooking {
     const booking = new PoolBooking(this, state, worker);
-    this.#remember(booking);
-    return booking;
-  }
-
-  #remember(booking: PoolBooking): void {
-    this.bookings.set(booking.requestId, booking);
     this.#requestIds.set(booking);
+    return booking;
   }
 
   #forget(booking: PoolBooking): void {
     booking.live = false;
-    this.bookings.delete(booking.requestId);
     this.#requestIds.delete(booking);
   }
 
@@ -260,10 +258,10 @@ export class SelectionCore implements Pool, BookingOwner {
     this.ranks.move(kernel, slots);
     this.kernel = kernel;
     if (!taken) {
-      for (const booking of this.bookings.values()) booking.slot = slots.get(booking.slot)!;
+      for (const booking of this.bookings) booking.slot = slots.get(booking.slot)!;
       return;
     }
-    const before = new Map(this.bookings);
+    const before = new Map(this.bookings.map((booking) => [booking.requestId, booking]));
     for (const booking of before.values()) this.#forget(booking);
     for (const state of taken.bookings) {
       const slot = taken.slots.get(state.slot);
@@ -272,7 +270,7 @@ export class SelectionCore implements Pool, BookingOwner {
       const old = before.get(state.requestId);
       if (old) {
         old.resume({ ...state, slot }, { workerId, dpRank });
-        this.#remember(old);
+        this.#requestIds.set(old);
       } else this.#booked({ workerId, dpRank }, { ...state, slot });
     }
   }
