@@ -5,6 +5,7 @@ import { bytesSuite } from "./rows/bytes.js";
 import { churnSuite } from "./rows/churn.js";
 import { hashSuite } from "./rows/hash.js";
 import { lookupSuites } from "./rows/lookup.js";
+import { lookupSelfSuites } from "./rows/lookup-self.js";
 import { requestSuite } from "./rows/request.js";
 import { selectSuite } from "./rows/select.js";
 import { sizeSuite } from "./rows/size.js";
@@ -23,6 +24,7 @@ const suites: readonly Suite[] = [
   sizeSuite,
   hashSuite,
   ...lookupSuites,
+  ...lookupSelfSuites,
   storeSuite,
   bytesSuite,
   churnSuite,

@@ -1,19 +1,7 @@
 // Lookups of whole chains, in pools of several sizes, against other indexes and against the kernel itself.
 import { mapIndex } from "../baselines/map.js";
 import { trieIndex } from "../baselines/trie.js";
-import {
-  collect,
-  compare,
-  fresh,
-  median,
-  passesFor,
-  ratio,
-  type Side,
-  takeTurns,
-  timed,
-  warmUp,
-  wellBuilt,
-} from "../harness.js";
+import { collect, compare, fresh, passesFor, type Side, timed, warmUp, wellBuilt } from "../harness.js";
 import { type Exports, type Laid, lay, Pool } from "../kernel.js";
 import { sketch } from "../locate.js";
 import { compile, Native, nativeMissing } from "../native.js";
@@ -21,15 +9,14 @@ import { baselineRow, measure, type Row, type Run, roundsOf, type Suite } from "
 import { sketchedIndex, sketchMissing } from "../sketches.js";
 import { chain } from "../workload/chain.js";
 import { denseSum, hex } from "../workload/checksum.js";
-import { mix32 } from "../workload/mix.js";
 import * as workload from "../workload/sessions.js";
 
 const ROUND_MS = 5;
-const ROUNDS = 15;
+export const ROUNDS = 15;
 const WARM_CALLS = 60_000;
 const SLOW_WARM_CALLS = 3_000;
 
-const sizeOf = (run: Run, blocks: number): number => (run.quick ? blocks / 20 : blocks);
+export const sizeOf = (run: Run, blocks: number): number => (run.quick ? blocks / 20 : blocks);
 
 /** Looks every query up; refers to nothing outside itself. */
 function lookingUp({ indexFind }: Exports, { addresses, counts }: Laid): () => number {
@@ -210,16 +197,6 @@ const lookupRow = (name: string, of: string, target: number, aim: number): Row =
   target,
   aim,
 });
-const selfRow = (name: string, of: string, against: string, target: number, aim: number): Row => ({
-  name: `index/${name}`,
-  of,
-  against,
-  better: "lower",
-  statistic: "median",
-  target,
-  aim,
-});
-
 const flatTable = "native flat table with prefetch, gcc -O3";
 
 const ordinary: Suite = {
@@ -255,114 +232,4 @@ const manyRanks: Suite = {
   run: (run) => new Contest(run, sizeOf(run, 1_000_000), 16_384, 1024).scriptRows("lookup-16k", "trie"),
 };
 
-/** The kernel against itself: the row's two sides are two pools, or two sets of queries. */
-async function againstItself(run: Run, name: string, of: () => Side, against: () => Side): Promise<void> {
-  if (!run.wants(name)) return;
-  const sides = new Map([
-    ["of", of()],
-    ["against", against()],
-  ]);
-  collect();
-  // Different pools or queries have different answers: each side is compared with its own first round.
-  const turns = await takeTurns([...sides.values()], roundsOf(run, ROUNDS));
-  for (const rounds of turns) {
-    if (rounds.some((round) => round.sum !== rounds[0]!.sum)) throw new Error("the kernel's answers changed");
-  }
-  const samples = turns[0]!.map((round, i) => round.nanoseconds / turns[1]![i]!.nanoseconds);
-  run.report(name, { ratio: median(samples), samples });
-}
-
-function filled(blocks: number, budgetMiB: number): Side {
-  const sessions = workload.sessionsFor(blocks);
-  const pool = new Pool({ ranks: 64, budgetMiB });
-  pool.fill(sessions);
-  return kernelSide(pool, lay(pool, workload.queriesOf(sessions)));
-}
-
-const growth: Suite = {
-  rows: [selfRow("lookup-growth", "kernel, 10M blocks, 64 ranks", "kernel, 1M blocks", 2.5, 1.5)],
-  run: (run) =>
-    againstItself(
-      run,
-      "index/lookup-growth",
-      () => filled(sizeOf(run, 10_000_000), 2048),
-      () => filled(sizeOf(run, 1_000_000), 512),
-    ),
-};
-
-/** Stored at once; the rest of a session's blocks is appended one by one. */
-const WRITTEN_AT_ONCE = 192;
-
-/** A pool of single-holder sessions, stored whole or grown by one block at a time, all sessions in turn. */
-function grown(sessions: number, appended: boolean): Pool {
-  const pool = new Pool({ ranks: 64, budgetMiB: 512 });
-  const all = Array.from({ length: sessions }, (_, session) => {
-    const rank = workload.rankOf(session, 0, 64);
-    const tail = workload.tailBlocks(session);
-    const locals = new Uint32Array(2 * workload.LONGEST_CHAIN);
-    const names = new Uint32Array(2 * workload.LONGEST_CHAIN);
-    workload.writeNames(names, session, tail, rank);
-    return { rank, count: workload.writeLocals(locals, session, tail), locals, names };
-  });
-  for (const { rank, count, locals, names } of all) {
-    pool.store(rank, appended ? Math.min(count, WRITTEN_AT_ONCE) : count, names, locals);
-  }
-  if (!appended) return pool;
-  for (let at = WRITTEN_AT_ONCE; at < workload.LONGEST_CHAIN; at++) {
-    for (const { rank, count, locals, names } of all) if (at < count) pool.append(rank, at, names, locals);
-  }
-  return pool;
-}
-
-const appended: Suite = {
-  rows: [
-    selfRow("lookup-appended", "kernel, sessions grown block by block, interleaved", "kernel, stored whole", 2, 1),
-  ],
-  async run(run) {
-    const sessions = run.quick ? 100 : 1000;
-    const queries = workload.queriesOf(sessions);
-    const side = (oneByOne: boolean) => {
-      const pool = grown(sessions, oneByOne);
-      return kernelSide(pool, lay(pool, queries));
-    };
-    const sides = [side(true), side(false)] as const;
-    await measure(run, "index/lookup-appended", async () => {
-      const [of, against] = await takeTurns(sides, roundsOf(run, ROUNDS));
-      return ratio(of!, against!, "median");
-    });
-  },
-};
-
-const DISTINCT = 50_000;
-
-/** Fisher–Yates with a fixed seed. */
-export function shuffle<T>(list: T[]): T[] {
-  for (let i = list.length - 1; i > 0; i--) {
-    const k = mix32(i ^ 0x3c6ef372) % (i + 1);
-    [list[i], list[k]] = [list[k]!, list[i]!];
-  }
-  return list;
-}
-
-const cold: Suite = {
-  rows: [
-    selfRow("lookup-cold", "kernel, 50,000 distinct chains in random order", "kernel, 512 repeated chains", 3, 1.5),
-  ],
-  run(run) {
-    // One session a chain: all 50,000 differ in their blocks and not only in where they end.
-    const sessions = sizeOf(run, DISTINCT);
-    const pool = new Pool({ ranks: 64, budgetMiB: 3500 });
-    pool.fill(sessions);
-    const order = shuffle(Array.from({ length: sessions }, (_, session) => session));
-    const distinct = lay(pool, order.map(workload.queryOf));
-    const repeated = lay(pool, workload.queriesOf(sessions));
-    return againstItself(
-      run,
-      "index/lookup-cold",
-      () => kernelSide(pool, distinct),
-      () => kernelSide(pool, repeated),
-    );
-  },
-};
-
-export const lookupSuites: readonly Suite[] = [ordinary, large, manyRanks, growth, appended, cold];
+export const lookupSuites: readonly Suite[] = [ordinary, large, manyRanks];

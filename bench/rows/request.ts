@@ -4,9 +4,8 @@ import type { Selection } from "../../src/router/contract.js";
 import { collect, Disagreement, type Round, ratio, type Side, takeTurns } from "../harness.js";
 import { Pool } from "../kernel.js";
 import { measure, type Row, roundsOf, type Suite } from "../rows.js";
-import { mix32, Stream, writeHashes } from "../workload/mix.js";
+import { mix32, Stream, shuffle, writeHashes } from "../workload/mix.js";
 import { rankCount, rankOf, SYSTEM_BLOCKS, SYSTEM_PROMPTS } from "../workload/sessions.js";
-import { shuffle } from "./lookup.js";
 
 type Library = typeof import("../../src/index.js");
 

@@ -31,3 +31,12 @@ export function writeHashes(
     out[at + 1] = mix32(high + Math.imul(start + i, 0x165667b1));
   }
 }
+
+/** Shuffles a list in place (R. Fisher, F. Yates), always in the same way. */
+export function shuffle<T>(list: T[]): T[] {
+  for (let i = list.length - 1; i > 0; i--) {
+    const k = mix32(i ^ 0x3c6ef372) % (i + 1);
+    [list[i], list[k]] = [list[k]!, list[i]!];
+  }
+  return list;
+}
