@@ -15,3 +15,32 @@ test("a server says where it listens, and closes", async () => {
   await server.close();
   await expect(fetch(server.url)).rejects.toThrow();
 });
+
+test("closing waits for what is in flight, and no longer than that for connections that are kept alive", async () => {
+  let answer!: (response: Response) => void;
+  let taken!: () => void;
+  const inFlight = new Promise<void>((resolve) => {
+    taken = resolve;
+  });
+  const handler = () => {
+    taken();
+    return new Promise<Response>((resolve) => {
+      answer = resolve;
+    });
+  };
+  const server = await startServer({ fetch: handler, port: 0 });
+  const asked = fetch(server.url);
+  await inFlight;
+  let closed = false;
+  const closing = server.close({ graceMs: 60_000 }).then(() => {
+    closed = true;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(closed).toBe(false);
+  answer(new Response("ok"));
+  expect(await (await asked).text()).toBe("ok");
+  const before = performance.now();
+  await closing;
+  // Node keeps an idle connection for five seconds.
+  expect(performance.now() - before).toBeLessThan(1500);
+});

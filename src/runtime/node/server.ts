@@ -19,6 +19,9 @@ export interface RunningServer {
   close(options?: { graceMs?: number }): Promise<void>;
 }
 
+/** How often a server that closes looks for connections that have become idle. */
+const idleCheckMs = 50;
+
 /** Serves a universal handler over HTTP. Throws `port_in_use` when the port is taken. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const host = options.host ?? "127.0.0.1";
@@ -36,9 +39,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     url: `http://${reachable(host)}:${port}`,
     close: ({ graceMs = 0 } = {}) =>
       new Promise((resolve) => {
-        const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+        const end = setTimeout(() => server.closeAllConnections(), graceMs);
+        // A connection whose answer has ended would wait for the client's next request.
+        const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
         server.close(() => {
-          clearTimeout(timer);
+          clearTimeout(end);
+          clearInterval(idle);
           resolve();
         });
         server.closeIdleConnections();
