@@ -3,10 +3,9 @@
 // all the host's views must be made anew.
 import { arenaBudget, arenaFavour, arenaInit, arenaInUse, arenaReserve, give, take } from "./memory/arena";
 import { extentsInit } from "./memory/extents";
-import { chainBlocks, hashBlocks, localSeed as seedOf } from "./hash/blocks";
-import { xxh3_64 } from "./hash/xxh3";
+import { chainBlocks, hashBlocks } from "./hash/blocks";
 import { book, bookingCount, bookingsInit } from "./load/bookings";
-import { columnAddress, NO_ROW, ranksInit, rowOf } from "./load/ranks";
+import { NO_ROW, ranksInit, rowOf } from "./load/ranks";
 import {
   indexBlocksOf,
   indexClearRank,
@@ -17,7 +16,7 @@ import {
   indexStore,
   indexUnknownRemoves,
 } from "./prefix/index";
-import { chooseColumns, decideInit, decidePrompt, matchColumns } from "./select/decide";
+import { decideInit, decidePrompt, matchColumns } from "./select/decide";
 import { randomSeed } from "./select/random";
 import {
   exportIndexBegin,
@@ -28,27 +27,30 @@ import {
 import { exportLoadBegin, exportLoadNeeds, exportLoadNext, importLoadRecord } from "./snapshot/load-part";
 import { BAD_RECORD, MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
 
+// Verbs that need none of the areas below.
+export { localSeed } from "./hash/seed";
+export { xxh3_64 as xxh3 } from "./hash/xxh3";
 export { bookingFree, bookingGeneration, bookingOutputBlocks, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
-export { rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
-export { answerRow, explainProbabilities, explainTerms, releaseColumns, requestRow } from "./select/decide";
+export { columnAddress as column, rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
+export { indexClearRank as clearEvent } from "./prefix/index";
+export { answerRow, chooseColumns as choose, explainProbabilities, explainTerms, releaseColumns, requestRow } from "./select/decide";
 
 // The parts that the verbs are made of, for measurements and tests.
 export { arenaInUse, take } from "./memory/arena";
 export { hashBlocks, localBlocks } from "./hash/blocks";
-export { indexClearRank, indexFind, indexOut, indexOutCount, indexRemove, indexStore, indexStoreSequence } from "./prefix/index";
+export { indexFind, indexOut, indexOutCount, indexRemove, indexStore } from "./prefix/index";
 export { scoreRows } from "./select/cost";
 export { pickRow } from "./select/pick";
-export { randomNext, randomSeed, randomUnit } from "./select/random";
+export { randomSeed } from "./select/random";
 
-let tokens: usize = 0;
-let tokenRoom: u32 = 0;
-let sequences: usize = 0;
-let sequenceRoom: u32 = 0;
-let text: usize = 0;
-let textRoom: u32 = 0;
-let names: usize = 0;
-let locals: usize = 0;
-let eventRoom: u32 = 0;
+// Areas that the host and the verbs write to, each as wide as was ever asked for: | address u32 | bytes u32 |
+const tokens: usize = memory.data(8, 8);
+const sequences: usize = memory.data(8, 8);
+const text: usize = memory.data(8, 8);
+const names: usize = memory.data(8, 8);
+const locals: usize = memory.data(8, 8);
+const records: usize = memory.data(8, 8);
+
 let blockSize: u32 = 1;
 let slots: u32 = 0;
 
@@ -67,88 +69,61 @@ export function init(from: usize, budget: u64, size: u32, maxRanks: u32, ownName
   return started ? OK : MEMORY_BUDGET;
 }
 
-/** Room for `n` tokens (u32) and the sequence hashes of their blocks; 0 when there is none. */
-export function tokensArea(n: u32): usize {
-  if (n > tokenRoom) {
-    const fresh = take(<usize>n << 2);
-    if (!fresh) return 0;
-    give(tokens, <usize>tokenRoom << 2);
-    tokens = fresh;
-    tokenRoom = n;
-  }
-  return sequencesRoom(n / blockSize) ? tokens : 0;
+/** The address of an area, of at least `bytes` bytes now; 0 when there is no room. */
+function reach(area: usize, bytes: usize): usize {
+  const old = load<usize>(area);
+  const room = load<usize>(area, 4);
+  if (old && bytes <= room) return old;
+  const fresh = take(bytes);
+  if (!fresh) return 0;
+  give(old, room);
+  store<usize>(area, fresh);
+  store<usize>(area, bytes, 4);
+  return fresh;
 }
 
-function sequencesRoom(blocks: u32): bool {
-  if (blocks <= sequenceRoom) return true;
-  const fresh = take(<usize>blocks << 3);
-  if (!fresh) return false;
-  give(sequences, <usize>sequenceRoom << 3);
-  sequences = fresh;
-  sequenceRoom = blocks;
-  return true;
+function reachBlocks(area: usize, blocks: u32): usize {
+  return reach(area, <usize>blocks << 3);
+}
+
+/** Room for `n` tokens (u32) and the sequence hashes of their blocks; 0 when there is none. */
+export function tokensArea(n: u32): usize {
+  return reachBlocks(sequences, n / blockSize) ? reach(tokens, <usize>n << 2) : 0;
 }
 
 /** Where sequence hashes (u64) of the last prompt lie. */
 export function sequencesArea(): usize {
-  return sequences;
+  return load<usize>(sequences);
 }
 
 /** Room for `n` bytes of text; 0 when there is none. */
 export function textArea(n: u32): usize {
-  if (n > textRoom || !text) {
-    const fresh = take(max(n, 64));
-    if (!fresh) return 0;
-    give(text, textRoom);
-    text = fresh;
-    textRoom = max(n, 64);
-  }
-  return text;
+  return reach(text, n);
 }
 
 /** Room for the names (u64) and the local hashes (u64) of `n` blocks of an event; 0 when there is none. */
 export function namesArea(n: u32): usize {
-  if (n > eventRoom || !eventRoom) {
-    let room = max(eventRoom, 64);
-    while (room < n) room <<= 1;
-    const fresh = take(<usize>room << 4);
-    if (!fresh) return 0;
-    give(names, <usize>eventRoom << 4);
-    names = fresh;
-    locals = fresh + (<usize>room << 3);
-    eventRoom = room;
-  }
-  return names;
+  return reachBlocks(locals, n) ? reachBlocks(names, n) : 0;
 }
 export function localsArea(): usize {
-  return locals;
+  return load<usize>(locals);
 }
 
 // ---- hashing
-
-/** Seed of local hashes for an adapter name and a cache salt; a length of 0 is none. */
-export function localSeed(lora: usize, loraLength: u32, salt: usize, saltLength: u32): u64 {
-  return seedOf(lora, loraLength, salt, saltLength);
-}
-
-/** XXH3-64 of `length` bytes. */
-export function xxh3(pointer: usize, length: u32, seed: u64): u64 {
-  return xxh3_64(pointer, length, seed);
-}
 
 /**
  * Hashes the prompt of `n` tokens into sequencesArea(), and its local hashes into localsArea().
  * Answers the complete blocks, or MEMORY_BUDGET.
  */
 export function hashPrompt(n: u32, size: u32, window: u32, seed: u64): i32 {
-  if (!namesArea(n / size) || !sequencesRoom(n / size)) return MEMORY_BUDGET;
-  return hashBlocks(tokens, n, size, window, seed, locals, sequences);
+  if (!namesArea(n / size) || !reachBlocks(sequences, n / size)) return MEMORY_BUDGET;
+  return hashBlocks(load<usize>(tokens), n, size, window, seed, localsArea(), sequencesArea());
 }
 
 /** Chains the `n` local hashes of localsArea() into sequencesArea(). OK or MEMORY_BUDGET. */
 export function chainEvent(n: u32): i32 {
-  if (!sequencesRoom(n)) return MEMORY_BUDGET;
-  chainBlocks(locals, n, sequences, false, 0);
+  if (!reachBlocks(sequences, n)) return MEMORY_BUDGET;
+  chainBlocks(localsArea(), n, sequencesArea(), false, 0);
   return OK;
 }
 
@@ -156,22 +131,12 @@ export function chainEvent(n: u32): i32 {
 
 /** Decides for the prompt in tokensArea() as the request row says; the answer row has the result. */
 export function decide(): i32 {
-  return decidePrompt(tokens, sequences);
-}
-
-/** Decides over the columns as they are. */
-export function choose(): i32 {
-  return chooseColumns();
+  return decidePrompt(load<usize>(tokens), sequencesArea());
 }
 
 /** Fills the overlap columns for the `n` hashes of sequencesArea(); releaseColumns() empties them. */
 export function overlapOf(n: u32): void {
-  matchColumns(sequences, n);
-}
-
-/** Address of a rank column, by number (load/ranks.ts). */
-export function column(which: u32): usize {
-  return columnAddress(which);
+  matchColumns(sequencesArea(), n);
 }
 
 // ---- events: names and local hashes lie in namesArea() and localsArea()
@@ -180,7 +145,7 @@ export function column(which: u32): usize {
 export function storeEvent(slot: u32, tier: u32, hasParent: u32, parent: u64, n: u32): i32 {
   if (rowOf(slot) == NO_ROW) return UNKNOWN_RANK;
   arenaFavour(true);
-  const status = indexStore(slot, tier, hasParent != 0, parent, n, names, locals);
+  const status = indexStore(slot, tier, hasParent != 0, parent, n, load<usize>(names), localsArea());
   arenaFavour(false);
   if (status == OK) reserveAhead();
   return status;
@@ -188,12 +153,7 @@ export function storeEvent(slot: u32, tier: u32, hasParent: u32, parent: u64, n:
 
 /** Removes the `n` named blocks; answers how many were held. */
 export function removeEvent(slot: u32, tier: u32, n: u32): u32 {
-  return indexRemove(slot, tier, names, n);
-}
-
-/** Forgets all blocks of a rank. */
-export function clearEvent(slot: u32): u32 {
-  return indexClearRank(slot);
+  return indexRemove(slot, tier, load<usize>(names), n);
 }
 
 /** Grows memory while an event is handled, so that requests find room without growing. */
@@ -205,24 +165,20 @@ function reserveAhead(): void {
 
 /** Books `n` sequence hashes of namesArea() on a rank; the booking's id, 0 when there is no room. */
 export function reserve(slot: u32, n: u32, prefillTokens: f64): u32 {
-  return book(slot, names, n, 0, prefillTokens);
+  return book(slot, load<usize>(names), n, 0, prefillTokens);
 }
 
 // ---- snapshots: whole records of one part, through recordsArea()
 
 const INDEX_PART: u32 = 0;
 let exporting: u32 = 0;
-let records: usize = 0;
-let recordRoom: u32 = 0;
 
 /** Room for `n` bytes of records, 0 when there is none; 0 bytes gives the room back. */
 export function recordsArea(n: u32): usize {
-  if (n > recordRoom || !n) {
-    give(records, recordRoom);
-    records = n ? take(n) : 0;
-    recordRoom = records ? n : 0;
-  }
-  return records;
+  if (n) return reach(records, n);
+  give(load<usize>(records), load<usize>(records, 4));
+  store<usize>(records, 0);
+  return 0;
 }
 
 /** Starts to write a part: 0 the index, 1 the generator's state and all bookings. */
@@ -239,18 +195,19 @@ export function exportNeeds(): u32 {
 
 /** Writes as many whole records as fit into `capacity` bytes of recordsArea(); the bytes written, 0 at the end. */
 export function exportNext(capacity: u32): i32 {
-  return exporting == INDEX_PART ? exportIndexNext(records, capacity) : exportLoadNext(records, capacity);
+  const to = load<usize>(records);
+  return exporting == INDEX_PART ? exportIndexNext(to, capacity) : exportLoadNext(to, capacity);
 }
 
 /** Applies the records in `bytes` bytes of recordsArea(). OK, BAD_RECORD or MEMORY_BUDGET; not all or nothing. */
 export function importRecords(part: u32, bytes: u32): i32 {
-  for (let at: u32 = 0; at < bytes; ) {
-    const length = bytes - at >= 8 ? load<u32>(records + at, 4) : 0;
-    if (length < 8 || length > bytes - at) return BAD_RECORD;
-    const p = records + at;
-    const status = part == INDEX_PART ? importIndexRecord(p, length) : importLoadRecord(p, length);
+  for (let done: u32 = 0; done < bytes; ) {
+    const at = load<usize>(records) + done;
+    const length = bytes - done >= 8 ? load<u32>(at, 4) : 0;
+    if (length < 8 || length > bytes - done) return BAD_RECORD;
+    const status = part == INDEX_PART ? importIndexRecord(at, length) : importLoadRecord(at, length);
     if (status != OK) return status;
-    at += length;
+    done += length;
   }
   return OK;
 }

@@ -85,8 +85,6 @@ let matched: bool = false;
 
 export function decideInit(size: u32): void {
   blockSize = size;
-  memory.fill(request, 0, 192);
-  memory.fill(answer, 0, 128);
 }
 
 export function requestRow(): usize {
