@@ -64,6 +64,8 @@ interface Subject {
   store(script: Script): void;
   remove(script: Script): void;
   sum(): number;
+  /** Lets go of what was built: a heap that one side leaves behind is marked in the other side's time. */
+  drop(): void;
 }
 
 /** The two sides of a subject: its `remove` goes on from what its `store` of the same round built. */
@@ -79,14 +81,19 @@ function sidesOf(subject: Subject, script: Script): [Side, Side] {
     collect();
     return timed(subject.store, script.storedBlocks);
   };
+  const remove = () => {
+    const round = timed(subject.remove, script.removedBlocks);
+    subject.drop();
+    return round;
+  };
   return [
     { name: subject.name, round: store },
-    { name: subject.name, round: () => timed(subject.remove, script.removedBlocks) },
+    { name: subject.name, round: remove },
   ];
 }
 
 function kernelSubject(script: Script, queries: readonly workload.Query[]): Subject {
-  let pool: Pool;
+  let pool: Pool | undefined;
   let at = { locals: 0, names: 0, removed: 0, sequences: 0 };
   return {
     name: "kernel",
@@ -100,56 +107,62 @@ function kernelSubject(script: Script, queries: readonly workload.Query[]): Subj
       };
     },
     store({ stores }) {
-      const { indexStore } = pool.exports;
+      const { indexStore } = pool!.exports;
       for (const { rank, from, count } of stores) {
         const status = indexStore(rank, 0, 0, 0n, count, at.names + 8 * from, at.locals + 8 * from);
         if (status < 0) throw new Error(`a store was refused: status ${status}`);
       }
     },
     remove({ removals }) {
-      const { indexRemove } = pool.exports;
+      const { indexRemove } = pool!.exports;
       for (const { rank, from, count } of removals) indexRemove(rank, 0, at.removed + 8 * from, count);
     },
     sum() {
       let sum = 0;
       for (const [i, query] of queries.entries()) {
-        pool.write(at.sequences, query.sequences);
-        pool.exports.indexFind(at.sequences, query.count);
-        sum += pool.pairSum(i);
+        pool!.write(at.sequences, query.sequences);
+        pool!.exports.indexFind(at.sequences, query.count);
+        sum += pool!.pairSum(i);
       }
       return sum;
+    },
+    drop() {
+      pool = undefined;
     },
   };
 }
 
 function trieSubject(queries: readonly workload.Query[]): Subject {
   const make = fresh(trieIndex);
-  let trie: TrieIndex;
+  let trie: TrieIndex | undefined;
   return {
     name: "JavaScript trie",
     start() {
       trie = make(RANKS, true);
     },
     store({ stores, locals, names }) {
-      for (const { rank, from, count } of stores) trie.store(rank, locals, names, from, count);
+      for (const { rank, from, count } of stores) trie!.store(rank, locals, names, from, count);
     },
     remove({ removals, removed }) {
-      for (const { rank, from, count } of removals) trie.remove(rank, removed, from, count);
+      for (const { rank, from, count } of removals) trie!.remove(rank, removed, from, count);
     },
     sum() {
       let sum = 0;
       for (const [i, query] of queries.entries()) {
-        trie.find(query.locals, query.count);
-        sum += denseSum(i, trie.depths);
+        trie!.find(query.locals, query.count);
+        sum += denseSum(i, trie!.depths);
       }
       return sum;
+    },
+    drop() {
+      trie = undefined;
     },
   };
 }
 
 function sketchSubject(queries: readonly workload.Query[]): Subject {
   const Trie = sketchedTrie();
-  let trie: SketchedTrie;
+  let trie: SketchedTrie | undefined;
   return {
     name: "lane-bench.mjs trie",
     start() {
@@ -157,19 +170,22 @@ function sketchSubject(queries: readonly workload.Query[]): Subject {
     },
     store({ stores, locals, names }) {
       for (const { rank, from, count } of stores) {
-        trie.store(rank, 0, 0, names.subarray(2 * from), locals.subarray(2 * from), count);
+        trie!.store(rank, 0, 0, names.subarray(2 * from), locals.subarray(2 * from), count);
       }
     },
     remove({ removals, removed }) {
-      for (const { rank, from, count } of removals) trie.remove(rank, removed.subarray(2 * from), count);
+      for (const { rank, from, count } of removals) trie!.remove(rank, removed.subarray(2 * from), count);
     },
     sum() {
       let sum = 0;
       for (const [i, query] of queries.entries()) {
-        trie.find(query.locals, query.count);
-        sum += denseSum(i, trie.sc);
+        trie!.find(query.locals, query.count);
+        sum += denseSum(i, trie!.sc);
       }
       return sum;
+    },
+    drop() {
+      trie = undefined;
     },
   };
 }
