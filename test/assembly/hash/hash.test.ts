@@ -102,6 +102,28 @@ describe("XXH3-64", () => {
     expect(u64(k.xxh3_64(LOW, 256, 0n))).toBe(12023766320149852431n);
   });
 
+  test("a hash is read as i64 or u64 bit for bit", () => {
+    putTokens(LOW, range(4, 1));
+    expect(k.xxh3_64(LOW, 16, BASE)).toBe(-3803038269031200164n);
+    expect(u64(-3803038269031200164n)).toBe(14643705804678351452n);
+  });
+
+  test("names before they seed a block: an adapter with seed 0, a salt with seed 1", () => {
+    expect(u64(k.xxh3_64(LOW, putText(LOW, "adapter-a"), 0n))).toBe(8842669519798866845n);
+    expect(u64(k.xxh3_64(LOW, putText(LOW, "tenant-a"), 1n))).toBe(1948188790972762749n);
+  });
+
+  test("26 bytes: two slots of 13 bytes, text token 1 and media 0xabc at offset 0", () => {
+    const slots = new DataView(memory.buffer, LOW, 26);
+    slots.setUint8(0, 0);
+    slots.setUint32(1, 1, true);
+    slots.setBigUint64(5, 0n, true);
+    slots.setUint8(13, 1);
+    slots.setUint32(14, 0, true);
+    slots.setBigUint64(18, 0xabcn, true);
+    expect(u64(k.xxh3_64(LOW, 26, BASE))).toBe(13857325393455726937n);
+  });
+
   test("every length up to 288 and the edges of the long path, unaligned, below and above 2 GiB", () => {
     const lines = readFileSync(new URL("xxh3-lengths.tsv", import.meta.url), "utf8")
       .trim()
@@ -342,6 +364,12 @@ describe("media", () => {
       expect(u64(k.hashBlockWithMedia(at, 4, at + 64, media.length, BASE, at + 128))).toBe(expected);
       expect(words(at + 64, media.length)).toEqual(media);
     }
+  });
+
+  test("media hashes in the order of the prompt would give another hash", () => {
+    putTokens(LOW, range(4, 1));
+    putWords(LOW + 16, [42n, 7n]);
+    expect(u64(k.xxh3_64(LOW, 32, BASE))).toBe(17892095865638716667n);
   });
 
   test("order is unsigned", () => {
