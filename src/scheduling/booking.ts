@@ -40,16 +40,26 @@ export class PoolBooking implements Disposable, BookingState {
   live = true;
   readonly owner: BookingOwner;
 
-  constructor(owner: BookingOwner, state: BookingState, worker: WorkerRank) {
+  /** One object on the request path: hence no bag of arguments. */
+  constructor(
+    owner: BookingOwner,
+    requestId: string,
+    worker: WorkerRank,
+    slot: number,
+    id: number,
+    generation: number,
+    inputTokens: number,
+    expectedOutputTokens: number,
+  ) {
     this.owner = owner;
-    this.requestId = state.requestId;
+    this.requestId = requestId;
     this.worker = worker;
-    this.slot = state.slot;
-    this.id = state.id;
-    this.generation = state.generation;
-    this.inputTokens = state.inputTokens;
-    this.generated = state.generated;
-    this.expectedOutputTokens = state.expectedOutputTokens;
+    this.slot = slot;
+    this.id = id;
+    this.generation = generation;
+    this.inputTokens = inputTokens;
+    this.generated = 0;
+    this.expectedOutputTokens = expectedOutputTokens;
   }
 
   /** Goes on as a restored booking of the same request. */

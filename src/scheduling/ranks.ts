@@ -1,5 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
-import type { WorkerRecord } from "../core/types.js";
+import type { WorkerRank, WorkerRecord } from "../core/types.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
 import { Status } from "../kernel/status.js";
 
@@ -9,6 +9,8 @@ export interface PoolRank {
   record: WorkerRecord;
   readonly workerId: string;
   readonly dpRank: number;
+  /** Its name as decisions give it. */
+  readonly name: WorkerRank;
   overloaded: boolean;
 }
 
@@ -35,7 +37,8 @@ export class PoolRanks {
         details: { maxRanks: this.#kernel.maxRanks },
       });
     }
-    this.#put({ slot, record, workerId: record.workerId, dpRank, overloaded: false });
+    const name = Object.freeze({ workerId: record.workerId, dpRank });
+    this.#put({ slot, record, ...name, name, overloaded: false });
   }
 
   /** Removes a rank with its cache contents and its load. */

@@ -100,26 +100,18 @@ export class SelectionCore implements Pool, BookingOwner {
       if (status < 0) throw refusalOf(this, status, request, constraints);
       const { answer, answerDoubles } = kernel;
       const rank = this.ranks.at(answer[0]!);
-      const worker = { workerId: rank.workerId, dpRank: rank.dpRank };
       const overlap = {
         deviceBlocks: answerDoubles[6]!,
         hostBlocks: answerDoubles[7]!,
         diskBlocks: answerDoubles[8]!,
         sharedBlocks: answerDoubles[9]!,
       };
-      const booking = this.#booked(worker, {
-        requestId,
-        id: answer[4]!,
-        generation: answer[5]!,
-        slot: rank.slot,
-        inputTokens: request.tokens.length,
-        generated: 0,
-        expectedOutputTokens: request.expectedOutputTokens ?? 0,
-      });
+      const expected = request.expectedOutputTokens ?? 0;
+      const booking = this.#booked(requestId, rank, answer[4]!, answer[5]!, request.tokens.length, expected);
       this.decisions++;
       return {
         requestId,
-        worker,
+        worker: rank.name,
         record: rank.record,
         overlap,
         cachedTokens: answerDoubles[10]!,
@@ -165,8 +157,8 @@ export class SelectionCore implements Pool, BookingOwner {
 
   // ---- bookings
 
-  #booked(worker: WorkerRank, state: BookingState): PoolBooking {
-    const booking = new PoolBooking(this, state, worker);
+  #booked(requestId: string, rank: PoolRank, id: number, generation: number, isl: number, osl: number): PoolBooking {
+    const booking = new PoolBooking(this, requestId, rank.name, rank.slot, id, generation, isl, osl);
     this.#requestIds.set(booking);
     return booking;
   }
@@ -192,18 +184,7 @@ export class SelectionCore implements Pool, BookingOwner {
     else for (let i = 0; i < n; i++) names[i] = parseU64(sequenceHashes[i], `sequenceHashes[${i}]`);
     const id = kernel.exports.reserve(rank.slot, n, effectivePrefillTokens);
     if (id === 0) throw budgetError("another booking");
-    return this.#booked(
-      { workerId: rank.workerId, dpRank: rank.dpRank },
-      {
-        requestId,
-        id,
-        generation: kernel.exports.bookingGeneration(id),
-        slot: rank.slot,
-        inputTokens: islTokens,
-        generated: 0,
-        expectedOutputTokens: 0,
-      },
-    );
+    return this.#booked(requestId, rank, id, kernel.exports.bookingGeneration(id), islTokens, 0);
   }
 
   bookingPrefillComplete(booking: PoolBooking): void {
@@ -266,12 +247,12 @@ export class SelectionCore implements Pool, BookingOwner {
     for (const state of taken.bookings) {
       const slot = taken.slots.get(state.slot);
       if (slot === undefined) continue;
-      const { workerId, dpRank } = this.ranks.at(slot);
-      const old = before.get(state.requestId);
-      if (old) {
-        old.resume({ ...state, slot }, { workerId, dpRank });
-        this.#requestIds.set(old);
-      } else this.#booked({ workerId, dpRank }, { ...state, slot });
+      const rank = this.ranks.at(slot);
+      const { requestId, id, generation, inputTokens, expectedOutputTokens } = state;
+      const old = before.get(requestId);
+      if (old) this.#requestIds.set(old);
+      const booking = old ?? this.#booked(requestId, rank, id, generation, inputTokens, expectedOutputTokens);
+      booking.resume({ ...state, slot }, rank.name);
     }
   }
 }
