@@ -7,8 +7,11 @@ export type KernelSource =
   | Response
   | PromiseLike<WebAssembly.Module | BufferSource | Response>;
 
-let compiled: WebAssembly.Module | undefined;
 const GIB = 2 ** 30;
+/** Exports that tell the kernel from any other module. */
+const needed = ["memory", "init", "decide"];
+
+let compiled: WebAssembly.Module | undefined;
 let budget = GIB;
 let inlined: (() => Uint8Array<ArrayBuffer>) | undefined;
 
@@ -39,8 +42,13 @@ export async function init(source?: KernelSource): Promise<void> {
   }
   try {
     const given = await source;
-    if (given instanceof WebAssembly.Module) compiled = given;
-    else compiled = await WebAssembly.compile(given instanceof Response ? await given.arrayBuffer() : given);
+    const module =
+      given instanceof WebAssembly.Module
+        ? given
+        : await WebAssembly.compile(given instanceof Response ? await given.arrayBuffer() : given);
+    const names = new Set(WebAssembly.Module.exports(module).map((one) => one.name));
+    if (!needed.every((name) => names.has(name))) throw new TypeError(`a module without ${needed.join(", ")}`);
+    compiled ??= module; // another call may have been faster
   } catch (cause) {
     throw new WarmrouteError("kernel_missing", `what was given is not the kernel: ${String(cause)}`, { cause });
   }

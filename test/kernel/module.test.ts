@@ -74,6 +74,7 @@ describe("init()", () => {
     ["a response that was read already", readResponse],
     ["a promise that is rejected", () => Promise.reject(new TypeError("fetch failed"))],
     ["a text", () => "kernel.wasm"],
+    ["another module", () => Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0)],
     ["null", () => null],
   ])("refuses %s with kernel_missing and its cause, and a good source works afterwards", async (_, source) => {
     const error = await loader.init(source() as Parameters<Loader["init"]>[0]).catch((thrown: unknown) => thrown);
