@@ -33,7 +33,7 @@ function upTo16(p: usize, len: usize, seed: u64): u64 {
   if (len > 8) return nineTo16(load<u64>(p), load<u64>(p + len - 8), len, seed);
   if (len >= 4) {
     const word = (<u64>load<u32>(p) << 32) | <u64>load<u32>(p + len - 4);
-    let h = word ^ (FLIP_4_TO_8 - (seed ^ (<u64>bswap<u32>(<u32>seed) << 32)));
+    let h = word ^ (FLIP_4_TO_8 - (seed ^ (<u64>swapHalf(<u32>seed) << 32)));
     h ^= rotl<u64>(h, 49) ^ rotl<u64>(h, 24);
     h *= 0x9fb21c651e98df25;
     h ^= (h >> 35) + <u64>len;
@@ -60,7 +60,12 @@ function upTo16(p: usize, len: usize, seed: u64): u64 {
 // of the compiler has a longer path.
 // @ts-ignore: decorator
 @inline function swapBytes(x: u64): u64 {
-  return (<u64>bswap<u32>(<u32>x) << 32) | <u64>bswap<u32>(<u32>(x >> 32));
+  return (<u64>swapHalf(<u32>x) << 32) | <u64>swapHalf(<u32>(x >> 32));
+}
+
+// @ts-ignore: decorator
+@inline function swapHalf(x: u32): u32 {
+  return rotl<u32>(x & 0xff00ff00, 8) | rotr<u32>(x & 0x00ff00ff, 8);
 }
 
 // 17 to 128 bytes: pairs of 16-byte pieces from both ends towards the middle.
