@@ -96,25 +96,35 @@ const appended: Suite = {
 
 const DISTINCT = 50_000;
 
-const cold: Suite = {
-  rows: [
-    selfRow("lookup-cold", "kernel, 50,000 distinct chains in random order", "kernel, 512 repeated chains", 3, 1.5),
-  ],
-  run(run) {
-    // One session a chain: all 50,000 differ in their blocks and not only in where they end.
-    const sessions = sizeOf(run, DISTINCT);
-    const pool = new Pool({ ranks: 64, budgetMiB: 3500 });
-    pool.fill(sessions);
-    const order = shuffle(Array.from({ length: sessions }, (_, session) => session));
-    const distinct = lay(pool, order.map(workload.queryOf));
-    const repeated = lay(pool, workload.queriesOf(sessions));
-    return againstItself(
-      run,
-      "index/lookup-cold",
-      () => kernelSide(pool, distinct),
-      () => kernelSide(pool, repeated),
-    );
-  },
-};
+/**
+ * Chains that all differ, in random order, against 512 that repeat, on one pool. With as many sessions as chains each
+ * goes through blocks of its own; with fewer, chains of one session part behind its blocks.
+ */
+function coldSuite(name: string, blocks: string, sessionsOf: (run: Run) => number, budgetMiB: number): Suite {
+  const of = `kernel, 50,000 distinct chains in random order, ${blocks}`;
+  return {
+    rows: [selfRow(name, of, "kernel, 512 repeated chains", 3, 1.5)],
+    run(run) {
+      const sessions = sessionsOf(run);
+      const pool = new Pool({ ranks: 64, budgetMiB });
+      pool.fill(sessions);
+      const order = shuffle(Array.from({ length: sizeOf(run, DISTINCT) }, (_, chain) => chain));
+      const distinct = lay(
+        pool,
+        order.map((chain) => workload.queryOf(chain % sessions, chain)),
+      );
+      const repeated = lay(pool, workload.queriesOf(sessions));
+      return againstItself(
+        run,
+        `index/${name}`,
+        () => kernelSide(pool, distinct),
+        () => kernelSide(pool, repeated),
+      );
+    },
+  };
+}
 
-export const lookupSelfSuites: readonly Suite[] = [growth, appended, cold];
+const cold = coldSuite("lookup-cold", "1M blocks", (run) => workload.sessionsFor(sizeOf(run, 1_000_000)), 1024);
+const coldest = coldSuite("lookup-cold-25m", "25M blocks", (run) => sizeOf(run, DISTINCT), 3500);
+
+export const lookupSelfSuites: readonly Suite[] = [growth, appended, cold, coldest];

@@ -23,11 +23,14 @@ const SHARES = [10, 6, 3];
 /** Blocks of the session's tail that its `k`-th rank holds. */
 export const heldTail = (session: number, k: number): number => Math.floor((tailBlocks(session) * SHARES[k]!) / 10);
 
-/** Local hashes of a session: system prompt, `tail` blocks, `unknown` blocks. Answers how many were written. */
-export function writeLocals(out: Uint32Array, session: number, tail: number, unknown = 0): number {
+/**
+ * Local hashes of a session: system prompt, `tail` blocks, `unknown` blocks, which differ for each `other`. Answers
+ * how many were written.
+ */
+export function writeLocals(out: Uint32Array, session: number, tail: number, unknown = 0, other = session): number {
   writeHashes(out, 0, SYSTEM_BLOCKS, Stream.SYSTEM, session % SYSTEM_PROMPTS);
   writeHashes(out, SYSTEM_BLOCKS, tail, Stream.TAIL, session);
-  writeHashes(out, SYSTEM_BLOCKS + tail, unknown, Stream.UNKNOWN, session);
+  writeHashes(out, SYSTEM_BLOCKS + tail, unknown, Stream.UNKNOWN, other);
   return SYSTEM_BLOCKS + tail + unknown;
 }
 
@@ -53,9 +56,9 @@ export interface Query {
   sequences: Uint32Array;
 }
 
-export function queryOf(session: number): Query {
+export function queryOf(session: number, other = session): Query {
   const locals = new Uint32Array(2 * LONGEST_CHAIN);
-  const count = writeLocals(locals, session, tailBlocks(session), UNKNOWN_BLOCKS);
+  const count = writeLocals(locals, session, tailBlocks(session), UNKNOWN_BLOCKS, other);
   const sequences = new Uint32Array(2 * count);
   chain(locals, count, sequences);
   return { session, count, locals: locals.slice(0, 2 * count), sequences };
