@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { Random } from "../../../src/replay/random.js";
 import { LoadOracle, type OracleBooking } from "../../oracle/load.js";
-import { Random } from "../../oracle/random.js";
 import { chain, type Handle, LoadPool, STATUS } from "./pool.js";
 
 interface Op {
@@ -251,7 +251,7 @@ describe("against the oracle", () => {
         live.push(pool.book(random.below(3), hashes)!);
       } else if (live.length) {
         const [handle] = live.splice(random.below(live.length), 1);
-        if (random.below(3) === 0) pool.outputBlock(handle!, random.unit());
+        if (random.below(3) === 0) pool.outputBlock(handle!, random.double());
         pool.free(handle!);
       }
     }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Random } from "../../oracle/random.js";
+import { Random } from "../../../src/replay/random.js";
 import { chain, type Handle, LoadPool, STATUS } from "./pool.js";
 
 const SLOTS = [0, 3, 70];
@@ -24,7 +24,7 @@ function step(pool: LoadPool, random: Random, live: (Handle & { slot: number })[
       break;
     }
     case 2:
-      if (chosen) pool.outputBlock(chosen, random.below(2) ? random.unit() : Number.NaN);
+      if (chosen) pool.outputBlock(chosen, random.below(2) ? random.double() : Number.NaN);
       break;
     case 3:
       if (chosen) pool.prefillComplete(chosen);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { Random } from "../../../src/replay/random.js";
 import {
   type CostParams,
   type CostRequest,
@@ -8,7 +9,6 @@ import {
   rowCost,
   rowCosts,
 } from "../../oracle/cost.js";
-import { Random } from "../../oracle/random.js";
 import { FLAG, Pool } from "./pool.js";
 
 const pool = new Pool();
@@ -84,7 +84,7 @@ function randomRow(random: Random): CostRow {
     disk: some(40),
     shared: some(40),
     active,
-    taint: some(3) ? random.unit() * 4 - 2 : 0,
+    taint: some(3) ? random.double() * 4 - 2 : 0,
   };
 }
 

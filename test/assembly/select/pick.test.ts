@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { Random } from "../../../src/replay/random.js";
 import { IDLE_ROW, pickRow, probabilities, twoTierCosts } from "../../oracle/cost.js";
-import { Random } from "../../oracle/random.js";
 import { Pool } from "./pool.js";
 
 const pool = new Pool();
@@ -35,18 +35,18 @@ describe("draws", () => {
     kernel.randomSeed(9n);
     expect(kernel.pickRow(0)).toBe(1);
     expect([kernel.pickTied(), kernel.pickTieIndex(), kernel.pickDraw(), kernel.pickMinimum()]).toEqual([1, 0, NaN, 2]);
-    expect(kernel.randomUnit()).toBe(new Random(9n).unit());
+    expect(kernel.randomUnit()).toBe(new Random(9n).double());
   });
 
   test("tied rows draw once", () => {
     withCosts([2, 5, 2, 2]);
     const random = new Random(9n);
     kernel.randomSeed(9n);
-    const u = random.unit();
+    const u = random.double();
     const index = Math.floor(u * 3);
     expect(kernel.pickRow(0)).toBe([0, 2, 3][index]);
     expect([kernel.pickTied(), kernel.pickTieIndex(), kernel.pickDraw()]).toEqual([3, index, u]);
-    expect(kernel.randomUnit()).toBe(random.unit());
+    expect(kernel.randomUnit()).toBe(random.double());
   });
 
   test("temperature draws once, also for a single row", () => {
@@ -54,15 +54,15 @@ describe("draws", () => {
     const random = new Random(9n);
     kernel.randomSeed(9n);
     expect(kernel.pickRow(0.5)).toBe(0);
-    random.unit();
-    expect(kernel.randomUnit()).toBe(random.unit());
+    random.double();
+    expect(kernel.randomUnit()).toBe(random.double());
   });
 
   test("no eligible row draws nothing", () => {
     withCosts([Infinity, Infinity]);
     kernel.randomSeed(9n);
     expect(kernel.pickRow(0.5)).toBe(-1);
-    expect(kernel.randomUnit()).toBe(new Random(9n).unit());
+    expect(kernel.randomUnit()).toBe(new Random(9n).double());
   });
 
   test("costs that are not numbers are never chosen", () => {
@@ -122,7 +122,7 @@ describe("softmax", () => {
       const model = new Random(seed);
       kernel.randomSeed(seed);
       for (let i = 0; i < 5; i++)
-        expect(kernel.pickRow(temperature)).toBe(pickRow(costs, temperature, () => model.unit()));
+        expect(kernel.pickRow(temperature)).toBe(pickRow(costs, temperature, () => model.double()));
       const want = probabilities(costs, temperature);
       const got = pool.probabilities(temperature);
       for (let i = 0; i < n; i++) expect(Math.abs(got[i]! - want[i]!)).toBeLessThanOrEqual(1e-12 * want[i]!);
