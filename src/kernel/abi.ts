@@ -54,6 +54,21 @@ export interface KernelExports extends Record<string, unknown> {
   importEnd(): void;
 }
 
+/** Words of the answer row (assembly/select/decide.ts). */
+export const Answer = {
+  slot: 0,
+  row: 1,
+  tied: 2,
+  tieIndex: 3,
+  booking: 4,
+  generation: 5,
+  candidates: 7,
+  noSignal: 8,
+} as const;
+
+/** Doubles of the answer row. */
+export const AnswerDouble = { cost: 5, device: 6, host: 7, disk: 8, shared: 9, cached: 10, charged: 11 } as const;
+
 /** Columns of rank rows, by number (assembly/index.ts `column`). */
 export const Column = {
   prefill: 0,

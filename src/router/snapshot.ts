@@ -6,7 +6,7 @@ import type { BookingState } from "../scheduling/booking.js";
 import { exportPart, importPart, Part, renameLoad } from "../scheduling/pool-records.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { SnapshotPart } from "./contract.js";
-import { packSnapshot, type SnapshotPool, unpackSnapshot } from "./snapshot-format.js";
+import { packSnapshot, type SnapshotDocument, type SnapshotPool, unpackSnapshot } from "./snapshot-format.js";
 
 interface RouterState {
   model: string;
@@ -76,6 +76,7 @@ export function readSnapshot(
       });
     }
   }
+  if (parts.includes("load")) checkRequestIds(document, router);
   const built = document.pools.flatMap((pool, i) => {
     const core = router.pools.get(pool.name);
     return core ? [rebuild(core, pool, records[i]!, newKernel(pool.name), parts)] : [];
@@ -117,6 +118,19 @@ function rebuild(
   if (chosen("load")) checkHandles(kernel, handles, fromSnapshot);
   importPart(kernel, Part.load, loadOf(core, layout, others));
   return () => core.adopt(kernel, layout, chosen("load") ? { bookings: handles, slots: fromSnapshot } : undefined);
+}
+
+/** No request of the snapshot is live in a pool that the snapshot leaves as it is. */
+function checkRequestIds({ pools }: SnapshotDocument, router: RouterState): void {
+  const restored = new Set(pools.map((pool) => pool.name));
+  const elsewhere = [...router.pools].filter(([name]) => !restored.has(name)).flatMap(([, core]) => core.bookings);
+  const live = new Set(elsewhere.map((booking) => booking.requestId));
+  const taken = pools.flatMap((pool) => pool.bookings).find((booking) => live.has(booking.requestId));
+  if (taken) {
+    throw new WarmrouteError("snapshot_mismatch", "cannot restore: a request of it is live in another routing group", {
+      details: { requestId: taken.requestId },
+    });
+  }
 }
 
 /** Every handle names a live booking on its own rank, and every live booking has one handle. */

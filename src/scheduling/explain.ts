@@ -2,7 +2,7 @@
 import type { WarmrouteError } from "../core/errors.js";
 import { workerIdString } from "../core/ids.js";
 import type { Candidate, Excluded, Outcome } from "../core/types.js";
-import { Column } from "../kernel/abi.js";
+import { Answer, AnswerDouble, Column } from "../kernel/abi.js";
 import { budgetError } from "../kernel/kernel.js";
 import { Status } from "../kernel/status.js";
 import { explainedTerms } from "./built-in.js";
@@ -43,7 +43,7 @@ export function explainDecision(
       if (status !== Status.noCandidate) throw refusal;
       return { outcome: refusal.code as Outcome, selected: null, candidates: [], excluded };
     }
-    const { workerId, dpRank } = pool.ranks.at(kernel.answer[0]!);
+    const { workerId, dpRank } = pool.ranks.at(kernel.answer[Answer.slot]!);
     const candidates = candidatesOf(pool, request, constraints);
     return { outcome: "selected", selected: { workerId, dpRank }, candidates, excluded };
   } finally {
@@ -59,7 +59,7 @@ export function candidatesOf(pool: Pool, request: Pinnable, constraints: Constra
   const costs = kernel.column(Column.cost);
   const probabilities = kernel.column(Column.probability);
   const scored = pool.policy === "dynamo-default-cost-fn";
-  const chosenRow = kernel.answer[1]!;
+  const chosenRow = kernel.answer[Answer.row]!;
   const out: Candidate[] = [];
   let row = 0;
   for (const rank of pool.ranks) {
@@ -68,7 +68,7 @@ export function candidatesOf(pool: Pool, request: Pinnable, constraints: Constra
       out.push({
         workerId: rank.workerId,
         dpRank: rank.dpRank,
-        ...(scored ? { cost: pinned ? kernel.answerDoubles[5]! : costs[row]! } : {}),
+        ...(scored ? { cost: pinned ? kernel.answerDoubles[AnswerDouble.cost]! : costs[row]! } : {}),
         probability: pinned ? 1 : probabilities[row]!,
         terms: explainedTerms(pool.policy, kernel, row),
       });

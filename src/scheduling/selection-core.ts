@@ -2,7 +2,7 @@ import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { describe, parseU64, type U64Input } from "../core/ids.js";
 import type { Evidence, Overlap, Reason, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
-import { Column, type Counter } from "../kernel/abi.js";
+import { Answer, AnswerDouble, Column, type Counter } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
 import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
 import type { BuiltInPolicy, TwoTierParameters } from "./built-in.js";
@@ -99,26 +99,33 @@ export class SelectionCore implements Pool, BookingOwner {
       kernel.sync();
       if (status < 0) throw refusalOf(this, status, request, constraints);
       const { answer, answerDoubles } = kernel;
-      const rank = this.ranks.at(answer[0]!);
+      const rank = this.ranks.at(answer[Answer.slot]!);
       const overlap = {
-        deviceBlocks: answerDoubles[6]!,
-        hostBlocks: answerDoubles[7]!,
-        diskBlocks: answerDoubles[8]!,
-        sharedBlocks: answerDoubles[9]!,
+        deviceBlocks: answerDoubles[AnswerDouble.device]!,
+        hostBlocks: answerDoubles[AnswerDouble.host]!,
+        diskBlocks: answerDoubles[AnswerDouble.disk]!,
+        sharedBlocks: answerDoubles[AnswerDouble.shared]!,
       };
       const expected = request.expectedOutputTokens ?? 0;
-      const booking = this.#booked(requestId, rank, answer[4]!, answer[5]!, request.tokens.length, expected);
+      const booking = this.#booked(
+        requestId,
+        rank,
+        answer[Answer.booking]!,
+        answer[Answer.generation]!,
+        request.tokens.length,
+        expected,
+      );
       this.decisions++;
       return {
         requestId,
         worker: rank.name,
         record: rank.record,
         overlap,
-        cachedTokens: answerDoubles[10]!,
-        effectivePrefillTokens: answerDoubles[11]!,
+        cachedTokens: answerDoubles[AnswerDouble.cached]!,
+        effectivePrefillTokens: answerDoubles[AnswerDouble.charged]!,
         evidence: this.#evidence(overlap),
         reason: this.#reason(request, config, answer),
-        tieDraw: answer[2]! > 1 ? answer[3]! : undefined,
+        tieDraw: answer[Answer.tied]! > 1 ? answer[Answer.tieIndex]! : undefined,
         candidates: keep ? candidatesOf(this, request, constraints) : undefined,
         booking,
       };
@@ -149,10 +156,10 @@ export class SelectionCore implements Pool, BookingOwner {
 
   #reason(request: PoolRequest, config: KvRouterConfig, answer: Uint32Array): Reason {
     if (request.pinnedWorker) return "pinned";
-    if (answer[7] === 1) return "only_candidate";
-    if (answer[8] === 1) return "no_signal";
+    if (answer[Answer.candidates] === 1) return "only_candidate";
+    if (answer[Answer.noSignal] === 1) return "no_signal";
     if (this.policy === "dynamo-default-cost-fn" && config.routerTemperature > 0) return "sampled";
-    return answer[2]! > 1 ? "tie" : "cost";
+    return answer[Answer.tied]! > 1 ? "tie" : "cost";
   }
 
   // ---- bookings

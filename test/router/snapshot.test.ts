@@ -183,6 +183,20 @@ describe("a document that contradicts its records", () => {
     expect(JSON.stringify([other.loads(), other.stats()])).toBe(before);
   });
 
+  it("a request that is live in a routing group which the snapshot does not know is refused", async () => {
+    const from = await open();
+    await from.select({ requestId: "a", tokens: [1] });
+    const bytes = from.snapshot();
+    const other = await open({ workers: [...workers, { workerId: "5", routingGroup: "g" }] });
+    await other.select({ requestId: "a", tokens: [1], routingGroup: "g" });
+    const before = JSON.stringify([other.loads(), other.stats()]);
+    expect(() => other.restore(bytes)).toThrowError(coded("snapshot_mismatch"));
+    expect(JSON.stringify([other.loads(), other.stats()])).toBe(before);
+    other.booking("a")!.free();
+    other.restore(bytes);
+    expect(other.booking("a")?.worker.workerId).not.toBe("5");
+  });
+
   it("ids that the router makes are fresh after a restore, too", async () => {
     const router = await open();
     await router.select({ tokens: [1] });
