@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
+import { needsProgram } from "../tools.js";
 
 const cli = fileURLToPath(new URL("../../dist/cli.js", import.meta.url));
 const running: ChildProcess[] = [];
@@ -115,18 +116,16 @@ describe("warmroute serve", () => {
     expect(await exited).toBe(0);
   });
 
-  test.skipIf(!process.env.CI && spawnSync("curl", ["--version"]).status !== 0)(
-    "the curl command works as it is printed",
-    async () => {
-      const { output } = await listening(["--mock", "4", "--demo", "--port", "0"]);
-      const command = /^ {4}curl .*\n.*\}'$/m.exec(output.stdout)![0];
-      const answers = [1, 2].map(() => execFileSync("sh", ["-c", command], { encoding: "utf8" }));
-      expect(answers[0]).toContain("x-warmroute-overlap-blocks: 0");
-      const promised = /the second answer says (x-warmroute-overlap-blocks: \d+)/.exec(output.stdout)![1];
-      expect(answers[1]).toContain(promised);
-      expect(answers[1]).toContain('"cached_tokens":16');
-    },
-  );
+  test("the curl command works as it is printed", async ({ skip }) => {
+    needsProgram("curl", skip);
+    const { output } = await listening(["--mock", "4", "--demo", "--port", "0"]);
+    const command = /^ {4}curl .*\n.*\}'$/m.exec(output.stdout)![0];
+    const answers = [1, 2].map(() => execFileSync("sh", ["-c", command], { encoding: "utf8" }));
+    expect(answers[0]).toContain("x-warmroute-overlap-blocks: 0");
+    const promised = /the second answer says (x-warmroute-overlap-blocks: \d+)/.exec(output.stdout)![1];
+    expect(answers[1]).toContain(promised);
+    expect(answers[1]).toContain('"cached_tokens":16');
+  });
 
   test("a signal right after the line closes it, too", async () => {
     const { child, exited } = await listening(["--mock", "1", "--port", "0"]);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { needsProgram } from "../tools.js";
 import { type Block, blocksOf, documents, matches } from "./blocks.js";
 import { Sandbox } from "./sandbox.js";
 
@@ -36,7 +37,8 @@ describe.each(documents())("%s", (document) => {
 
   blocks.forEach((block, i) => {
     if (block.words.includes("output")) return;
-    test(`line ${block.line}: ${block.text.split("\n")[0]}`, async () => {
+    test(`line ${block.line}: ${block.text.split("\n")[0]}`, async ({ skip }) => {
+      if (block.language === "sh" && /\bcurl\b/.test(block.text)) needsProgram("curl", skip);
       const printed = await runBlock(sandbox, block);
       const next = blocks[i + 1];
       if (!next?.words.includes("output")) return;
