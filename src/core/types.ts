@@ -13,6 +13,22 @@ export interface WorkerRankInput {
 }
 
 export type WorkerRole = "aggregated" | "prefill" | "decode" | "encode";
+export const workerRoles = ["aggregated", "prefill", "decode", "encode"] as const satisfies readonly WorkerRole[];
+/** The ranks of one model and routing group; each role of it is one pool. */
+export interface RoutingPartition {
+  model: string;
+  routingGroup: string;
+}
+
+/** What a request says of the session that it belongs to. */
+export interface SessionContext {
+  sessionId: string;
+  parentSessionId?: string;
+  /** true: the session's last request; false: more will come; absent: unsaid. */
+  sessionFinal?: boolean;
+  inputTrigger?: "user_message" | "tool_result" | "other";
+}
+
 export type EngineKind = "auto" | "vllm" | "sglang" | "openai";
 
 /** A worker as a caller describes it; only `workerId` is required. */

@@ -1,8 +1,7 @@
 import { WarmrouteError } from "./errors.js";
 import { describe, parseU32, workerIdString } from "./ids.js";
-import type { WorkerRecord } from "./types.js";
+import { type WorkerRecord, workerRoles } from "./types.js";
 
-const roles = ["aggregated", "prefill", "decode", "encode"];
 const engines = ["auto", "vllm", "sglang", "openai"];
 const MAX_DP = 16384;
 
@@ -38,7 +37,7 @@ const labels: Field = (value, path) => {
 const fields: Record<keyof WorkerRecord, Field> = {
   workerId: (value, path) => workerIdString(value, path),
   url: text,
-  role: oneOf(roles),
+  role: oneOf(workerRoles),
   routingGroup: text,
   engine: oneOf(engines),
   dpStart: rank,

@@ -1,0 +1,41 @@
+import type { WorkerFilter, WorkerPicker, WorkerScorer } from "./contract.js";
+import { lowestCost } from "./lowest-cost.js";
+
+export interface WorkerSelectionPolicyOptions {
+  /** Names the policy in decisions and logs. */
+  label: string;
+  filters?: readonly WorkerFilter[];
+  scorers?: readonly WorkerScorer[];
+  /** The lowest cost, ties at random, unless given. */
+  picker?: WorkerPicker;
+  /** Whether an eligible affinity target decides the worker; otherwise it is advice that the components may read. */
+  exclusiveAffinity?: boolean;
+  /** A slot's rank is gone: drop what was kept for the slot. */
+  onSlotReleased?(slot: number): void;
+  /** The pool is gone. */
+  close?(): void | Promise<void>;
+}
+
+/**
+ * One pool's policy. Filters drop candidates, every scorer adds a cost to each that is left, the picker takes one.
+ * Components are called one at a time and may keep state.
+ */
+export class WorkerSelectionPolicy {
+  readonly label: string;
+  readonly filters: readonly WorkerFilter[];
+  readonly scorers: readonly WorkerScorer[];
+  readonly picker: WorkerPicker;
+  readonly exclusiveAffinity: boolean;
+  readonly onSlotReleased: ((slot: number) => void) | undefined;
+  readonly close: (() => void | Promise<void>) | undefined;
+
+  constructor(options: WorkerSelectionPolicyOptions) {
+    this.label = options.label;
+    this.filters = [...(options.filters ?? [])];
+    this.scorers = [...(options.scorers ?? [])];
+    this.picker = options.picker ?? lowestCost;
+    this.exclusiveAffinity = options.exclusiveAffinity ?? false;
+    this.onSlotReleased = options.onSlotReleased?.bind(options);
+    this.close = options.close?.bind(options);
+  }
+}
