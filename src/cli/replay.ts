@@ -1,9 +1,9 @@
 import { basename, join } from "node:path";
 import { SingleBar } from "cli-progress";
 import type { Command } from "commander";
+import { closest } from "../core/closest.js";
 import { describe, parseU64 } from "../core/ids.js";
 import {
-  closest,
   modes,
   notes,
   Prompts,

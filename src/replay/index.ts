@@ -1,4 +1,3 @@
-export { closest } from "./closest.js";
 export { vllmDefaults } from "./engine.js";
 export { type GeneratorOptions, generateTrace, MOST_SESSION_TOKENS } from "./generate.js";
 export { Prompts } from "./prompts.js";
