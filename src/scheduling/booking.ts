@@ -10,6 +10,29 @@ export interface BookingOwner {
   bookingFree(booking: PoolBooking): void;
 }
 
+/** Follows the request of a booking. It may hear the same thing twice, and never throws. */
+export interface BookingObserver {
+  /** The booking was made on this rank. */
+  selected(worker: WorkerRank): void;
+  sent(worker: WorkerRank): void;
+  responding(worker: WorkerRank): void;
+  /** `n` more tokens were generated. */
+  generated(n: number): void;
+  /** Prompt and output have at least this many tokens together. */
+  contextFloor(tokens: number): void;
+  /** The attempt is over, but the request goes on with another booking. */
+  retry(): void;
+  completed(): void;
+  aborted(error?: unknown): void;
+}
+
+/** Token counts as an engine reports them with a response. */
+export interface Usage {
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  total_tokens?: number;
+}
+
 /** What a booking is made of; it goes into snapshots. */
 export interface BookingState {
   readonly requestId: string;
@@ -39,6 +62,7 @@ export class PoolBooking implements Disposable, BookingState {
   expectedOutputTokens: number;
   live = true;
   readonly owner: BookingOwner;
+  #observer: BookingObserver | undefined;
 
   /** One object on the request path: hence no bag of arguments. */
   constructor(
@@ -60,6 +84,14 @@ export class PoolBooking implements Disposable, BookingState {
     this.inputTokens = inputTokens;
     this.generated = 0;
     this.expectedOutputTokens = expectedOutputTokens;
+    this.#observer = undefined;
+  }
+
+  /** Tells the observer of everything from now on, this rank first. */
+  observe(observer: BookingObserver): void {
+    if (!this.live) return;
+    this.#observer = observer;
+    observer.selected(this.worker);
   }
 
   /** Goes on as a restored booking of the same request. */
@@ -75,7 +107,9 @@ export class PoolBooking implements Disposable, BookingState {
   }
 
   /** The request was sent to the worker. */
-  sent(): void {}
+  sent(): void {
+    this.#observer?.sent(this.worker);
+  }
 
   /** The first token arrived, so prefill is complete. */
   firstToken(): void {
@@ -88,7 +122,9 @@ export class PoolBooking implements Disposable, BookingState {
    */
   tokens(n: number): void {
     parseU32(n, "tokens");
-    if (!this.live || !this.owner.tracksOutputBlocks) return;
+    if (!this.live) return;
+    this.#observer?.generated(n);
+    if (!this.owner.tracksOutputBlocks) return;
     const size = this.owner.blockSize;
     const before = Math.floor((this.inputTokens + this.generated) / size);
     this.generated += n;
@@ -98,17 +134,32 @@ export class PoolBooking implements Disposable, BookingState {
     if (after > before) this.owner.bookingOutputBlocks(this, after - before, fraction);
   }
 
-  complete(): void {
+  /** The response ended well. `usage` is what the engine reported; a part of it that is no count is ignored. */
+  complete(usage?: Usage | null): void {
+    if (usage) this.#observer?.contextFloor(totalTokens(usage));
     this.free();
   }
 
-  abort(_error?: unknown): void {
-    this.free();
+  /** The request failed, or its caller gave up (then there is no error). */
+  abort(error?: unknown): void {
+    if (!this.live) return;
+    this.#unobserved()?.aborted(error);
+    this.owner.bookingFree(this);
+  }
+
+  /** Ends this attempt of the request, whose observer waits for the next one. */
+  retry(): void {
+    if (!this.live) return;
+    this.#unobserved()?.retry();
+    this.owner.bookingFree(this);
   }
 
   /** Removes the prefill charge; a second call changes nothing. */
   prefillComplete(): void {
-    if (this.live) this.owner.bookingPrefillComplete(this);
+    if (!this.live) return;
+    this.#observer?.sent(this.worker);
+    this.#observer?.responding(this.worker);
+    this.owner.bookingPrefillComplete(this);
   }
 
   /**
@@ -119,12 +170,28 @@ export class PoolBooking implements Disposable, BookingState {
     if (this.live) this.owner.bookingOutputBlocks(this, 1, decayFraction);
   }
 
-  /** Ends the booking and all its charges. Never throws. */
+  /** Ends the booking and all its charges, as of a request that is complete. Never throws. */
   free(): void {
-    if (this.live) this.owner.bookingFree(this);
+    if (!this.live) return;
+    this.#unobserved()?.completed();
+    this.owner.bookingFree(this);
   }
 
+  /** A booking that nobody ended: its request was given up. */
   [Symbol.dispose](): void {
-    this.free();
+    this.abort();
+  }
+
+  /** The observer, which hears one more thing and then nothing. */
+  #unobserved(): BookingObserver | undefined {
+    const observer = this.#observer;
+    this.#observer = undefined;
+    return observer;
   }
 }
+
+function totalTokens({ total_tokens, prompt_tokens, completion_tokens }: Usage): number {
+  return count(total_tokens) || count(prompt_tokens) + count(completion_tokens);
+}
+
+const count = (value: unknown) => (Number.isSafeInteger(value) ? Math.max(0, value as number) : 0);
