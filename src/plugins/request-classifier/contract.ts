@@ -7,16 +7,16 @@ import type { PluginParameters } from "../parameters.js";
 export interface ClassifyRequest {
   readonly requestId?: string;
   /** What the classifier set, else the caller's. */
-  readonly policyClass?: string;
+  readonly policyClass?: string | undefined;
   readonly inputTokens: number;
   /** When the request came in, on the router's monotonic clock (`context.nowMs()`). */
   readonly ingressAtMs: number;
   /** Only what the classifier set. */
-  readonly dueAtMs?: number;
+  readonly dueAtMs?: number | undefined;
   /** What the classifier set, else the prompt's tokens that no worker has cached, at least 1. */
   readonly schedulingCostTokens: number;
-  readonly sessionContext?: SessionContext;
-  readonly pinnedWorker?: WorkerRank;
+  readonly sessionContext?: SessionContext | undefined;
+  readonly pinnedWorker?: WorkerRank | undefined;
   readonly attributes: ReadonlyMap<string, string>;
   /** Live: prompt and generated tokens so far, across retries. */
   readonly progress: { readonly contextTokens: number };

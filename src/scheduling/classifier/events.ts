@@ -1,0 +1,140 @@
+import type { Logger } from "../../core/log.js";
+import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
+import type { RequestLifecycle } from "./lifecycle.js";
+
+export interface EventDeliveryOptions {
+  classifier: RequestClassifier;
+  log: Logger;
+  /** Milliseconds after which a callback that does not end is left alone. */
+  timeoutMs: number | undefined;
+  /**
+   * A callback is over, with it the lifecycle of a terminal event. Answers whether someone waited for that, who
+   * then goes before the next event.
+   */
+  released(ended: RequestLifecycle | undefined): boolean;
+}
+
+/**
+ * Gives a classifier its events: in order, one at a time, none lost while it is open (spec: plugins.md §5.6).
+ * `busy` while a callback runs, or its promise is pending.
+ */
+export class EventDelivery {
+  busy = false;
+  delivered = 0;
+  /** Callbacks that threw. */
+  failed = 0;
+  /** Callbacks that did not end in time, or before the close. */
+  abandoned = 0;
+  /** Events that the close left undelivered. */
+  dropped = 0;
+  readonly listens: boolean;
+  readonly #options: EventDeliveryOptions;
+  #queue: { event: ClassifyEvent; ends: RequestLifecycle | undefined }[] = [];
+  #next = 0;
+  #scheduled = false;
+  #closed = false;
+  /** Goes on without the callback whose promise is pending. */
+  #abandon: (() => void) | undefined;
+
+  constructor(options: EventDeliveryOptions) {
+    this.#options = options;
+    this.listens = options.classifier.onEvent !== undefined;
+  }
+
+  get queued(): number {
+    return this.#queue.length - this.#next;
+  }
+
+  /** Queues an event; `ends` is the lifecycle that it ends. It is delivered shortly after, never at once. */
+  push(event: ClassifyEvent, ends?: RequestLifecycle): void {
+    if (this.#closed) {
+      this.dropped++;
+      return;
+    }
+    this.#queue.push({ event, ends });
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.busy || this.queued === 0) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.deliver();
+    });
+  }
+
+  /** Delivers what is queued, until a callback is pending or someone else's turn has come. */
+  deliver(): void {
+    while (!this.busy && this.queued > 0) {
+      const { event, ends } = this.#queue[this.#next++]!;
+      if (this.queued === 0) {
+        this.#queue = [];
+        this.#next = 0;
+      }
+      this.busy = true;
+      let answer: unknown;
+      let threw = false;
+      try {
+        answer = this.#options.classifier.onEvent!(event);
+      } catch (error) {
+        threw = true;
+        this.#fail(error);
+      }
+      if (typeof answer === "object" && answer !== null) {
+        this.#wait(answer, ends);
+        return;
+      }
+      if (!threw) this.delivered++;
+      if (this.#end(ends)) {
+        this.#schedule();
+        return;
+      }
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.failed++;
+    this.#options.log.error("the request classifier threw on an event", { cause: error });
+  }
+
+  #end(ends: RequestLifecycle | undefined): boolean {
+    this.busy = false;
+    return this.#options.released(ends);
+  }
+
+  #wait(answer: unknown, ends: RequestLifecycle | undefined): void {
+    const { timeoutMs, log } = this.#options;
+    let over = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = (count: () => void) => {
+      if (over) return;
+      over = true;
+      clearTimeout(timer);
+      this.#abandon = undefined;
+      count();
+      this.#end(ends);
+      this.#schedule();
+    };
+    this.#abandon = () => end(() => this.abandoned++);
+    if (timeoutMs !== undefined) {
+      timer = setTimeout(() => {
+        log.warn("the request classifier did not end with an event in time", { timeoutMs });
+        this.#abandon!();
+      }, timeoutMs);
+    }
+    new Promise((resolve) => resolve(answer)).then(
+      () => end(() => this.delivered++),
+      (error) => end(() => this.#fail(error)),
+    );
+  }
+
+  /** Drops what is queued, and lets go of a callback that is pending. */
+  close(): void {
+    this.#closed = true;
+    this.dropped += this.queued;
+    this.#queue = [];
+    this.#next = 0;
+    this.#abandon?.();
+  }
+}

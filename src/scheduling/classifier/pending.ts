@@ -1,0 +1,94 @@
+import { WarmrouteError } from "../../core/errors.js";
+import type { RequestLifecycle } from "./lifecycle.js";
+
+/** Long beside a turn, short beside a caller's patience. */
+const HEARTBEAT_MS = 100;
+
+/**
+ * A classification that waits: for its turn, then for the plugin. It is stopped when the caller gives up, its
+ * time is over, or somebody says so; a stop ends the wait at once.
+ *
+ * While it waits it keeps a timer of its own. On workerd a request is killed when all it waits for is a promise
+ * that another request resolves.
+ */
+export class PendingClassification {
+  readonly #lifecycle: RequestLifecycle;
+  readonly #signal: AbortSignal | undefined;
+  readonly #heartbeat = setInterval(() => this.wake(), HEARTBEAT_MS);
+  readonly #timeout: ReturnType<typeof setTimeout> | undefined;
+  readonly #onAbort = () => {
+    this.stop(this.#signal!.reason);
+    this.#lifecycle.aborted();
+  };
+  /** Of the signal that the plugin has, once it was called. */
+  #controller: AbortController | undefined;
+  #stopped: { readonly reason: unknown } | undefined;
+  #over = false;
+  #wake = () => {};
+  #reject: (reason: unknown) => void = () => {};
+
+  constructor(lifecycle: RequestLifecycle, signal: AbortSignal | undefined, timeoutMs: number | undefined) {
+    this.#lifecycle = lifecycle;
+    this.#signal = signal;
+    if (timeoutMs !== undefined) {
+      this.#timeout = setTimeout(() => {
+        this.stop(new WarmrouteError("classify_timeout", "the request classifier did not answer in time"));
+      }, timeoutMs);
+    }
+    if (signal?.aborted) this.#onAbort();
+    else signal?.addEventListener("abort", this.#onAbort);
+  }
+
+  /** Waits until `wake` is called, or a little while; goes on a microtask later. Then call `assertGoing`. */
+  turn(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#wake = resolve;
+      this.#rejectWith(reject);
+    });
+  }
+
+  wake(): void {
+    this.#wake();
+  }
+
+  /**
+   * Waits for what a plugin answered, whose signal is the controller's. Rejects with what `failed` makes of the
+   * plugin's reason; what comes after a stop is ignored.
+   */
+  async answer(answer: unknown, controller: AbortController, failed: (cause: unknown) => unknown): Promise<unknown> {
+    this.#controller = controller;
+    if (this.#stopped) controller.abort(this.#stopped.reason);
+    const value = await new Promise((resolve, reject) => {
+      // Not Promise.resolve(): that reads `constructor` of a promise, which may throw.
+      new Promise((settle) => settle(answer)).then(resolve, (cause) => reject(failed(cause)));
+      this.#rejectWith(reject);
+    });
+    this.assertGoing();
+    return value;
+  }
+
+  #rejectWith(reject: (reason: unknown) => void): void {
+    this.#reject = reject;
+    if (this.#stopped) reject(this.#stopped.reason);
+  }
+
+  /** Throws the reason when it was stopped, also in the moment after a wait. */
+  assertGoing(): void {
+    if (this.#stopped) throw this.#stopped.reason;
+  }
+
+  stop(reason: unknown): void {
+    if (this.#over || this.#stopped) return;
+    this.#stopped = { reason };
+    this.#reject(reason);
+    this.#controller?.abort(reason);
+  }
+
+  /** Nothing is waited for any more. */
+  end(): void {
+    this.#over = true;
+    clearInterval(this.#heartbeat);
+    clearTimeout(this.#timeout);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}

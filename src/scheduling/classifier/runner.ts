@@ -1,0 +1,321 @@
+import type { Clock } from "../../core/clock.js";
+import { WarmrouteError } from "../../core/errors.js";
+import type { Logger } from "../../core/log.js";
+import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
+import type { PolicyClasses } from "../policy-class.js";
+import { EventDelivery } from "./events.js";
+import { type LifecycleOwner, RequestLifecycle } from "./lifecycle.js";
+import { type ClassifyOverrides, checkOverrides, noOverrides, refusedAnswer } from "./overrides.js";
+import { PendingClassification } from "./pending.js";
+import { ClassifierRequest, type ClassifyInput } from "./request.js";
+
+export interface ClassifierRunnerOptions {
+  classifier: RequestClassifier;
+  /** What a class that the plugin sets must be a name of. */
+  classes: PolicyClasses;
+  clock: Clock;
+  log: Logger;
+  /** Milliseconds for a classification, waiting included, and for one event; no limit unless given. */
+  classifyTimeoutMs?: number | undefined;
+  /** Classifications that may wait at once; no limit unless given. */
+  maxPending?: number | undefined;
+  /** Whether the plugin may set strict priority and priority jump. */
+  allowPriority?: boolean | undefined;
+}
+
+export interface ClassifierStats {
+  /** Requests that began and did not end. */
+  live: number;
+  /** Classifications that wait for their turn or for the plugin. */
+  pending: number;
+  /** Times that the plugin was asked. */
+  classified: number;
+  /** Throws and rejections of the plugin, and answers that were refused. */
+  failed: number;
+  timedOut: number;
+  /** Classifications that maxPending turned away. */
+  turnedAway: number;
+  events: { queued: number; delivered: number; failed: number; abandoned: number; dropped: number };
+  /** Calls that did not classify, by their name. */
+  bypassed: Record<string, number>;
+}
+
+/** One call of the plugin. */
+interface PluginCall {
+  request: ClassifierRequest;
+  controller: AbortController;
+  answer: unknown;
+}
+
+/**
+ * Runs the request classifier of one router (spec: plugins.md §5). A request begins, is classified once, and is
+ * followed to its end; its lifecycle is what the rest of the router reports to.
+ *
+ * The plugin is entered by one caller at a time: an event whose callback is pending holds up the synchronous
+ * part of new classifications, but a pending classification holds up nothing.
+ */
+export class ClassifierRunner implements LifecycleOwner {
+  readonly #options: ClassifierRunnerOptions;
+  readonly #classifies: boolean;
+  readonly #events: EventDelivery;
+  readonly #live = new Map<string, RequestLifecycle>();
+  /** The last lifecycle of each id, while its terminal event is on its way. */
+  readonly #ending = new Map<string, RequestLifecycle>();
+  readonly #pending = new Map<RequestLifecycle, PendingClassification>();
+  /** Those that wait for their turn. */
+  readonly #waiting = new Set<PendingClassification>();
+  readonly #bypassed = new Map<string, number>();
+  #calling = false;
+  #closed = false;
+  #classified = 0;
+  #failed = 0;
+  #timedOut = 0;
+  #turnedAway = 0;
+
+  constructor(options: ClassifierRunnerOptions) {
+    this.#options = options;
+    const { classifier, log, classifyTimeoutMs } = options;
+    this.#classifies = classifier.classify !== undefined;
+    this.#events = new EventDelivery({
+      classifier,
+      log,
+      timeoutMs: classifyTimeoutMs,
+      released: (ended) => {
+        if (ended) this.#told(ended);
+        return this.#wakeAll();
+      },
+    });
+  }
+
+  /** Begins a request of `inputTokens` prompt tokens. Throws `duplicate_request` while its id is live. */
+  begin(requestId: string, inputTokens: number): RequestLifecycle {
+    if (this.#closed) throw shuttingDown();
+    if (this.#live.has(requestId)) {
+      throw new WarmrouteError("duplicate_request", "a request with this id is live");
+    }
+    const lifecycle = new RequestLifecycle(this, requestId, inputTokens, this.#ending.get(requestId));
+    this.#live.set(requestId, lifecycle);
+    return lifecycle;
+  }
+
+  /**
+   * What the classifier changes of a request: asked once in a lifecycle, replayed for its later attempts. A value
+   * at once when the plugin answers at once and nothing waits; else a promise.
+   *
+   * Throws or rejects with `request_classifier_failed`, `invalid_classification_metadata`, `lifecycle_ended`,
+   * `deadline_exceeded`, `classify_timeout`, `classify_pending_limit`, `shutting_down`, or the signal's reason;
+   * the lifecycle has ended then, with that error unless the caller gave up.
+   */
+  classify(
+    lifecycle: RequestLifecycle,
+    input: ClassifyInput,
+    signal?: AbortSignal,
+  ): ClassifyOverrides | Promise<ClassifyOverrides> {
+    try {
+      if (this.#closed) throw shuttingDown();
+      if (!lifecycle.live) throw lifecycleEnded();
+      if (signal?.aborted) {
+        lifecycle.aborted();
+        throw signal.reason;
+      }
+      lifecycle.contextFloor(input.inputTokens);
+      if (lifecycle.overrides) return this.#inTime(lifecycle.overrides);
+      if (!this.#classifies) return noOverrides;
+      if (this.#pending.size >= (this.#options.maxPending ?? Number.POSITIVE_INFINITY)) {
+        throw new WarmrouteError("classify_pending_limit", "too many requests wait for the request classifier");
+      }
+      if (!this.#mayCall(lifecycle)) {
+        // The end of the id's previous request may just not have been told yet.
+        this.#deliverNow();
+        if (!this.#mayCall(lifecycle)) return this.#wait(lifecycle, input, signal);
+      }
+      const call = this.#call(lifecycle, input);
+      if (mayBePromise(call)) return this.#wait(lifecycle, input, signal, call);
+      return this.#accept(lifecycle, call.request, call.answer);
+    } catch (error) {
+      throw this.#refuse(lifecycle, error);
+    }
+  }
+
+  /** Nobody is inside the plugin, and the end of the id's previous request has been told. */
+  #mayCall(lifecycle: RequestLifecycle): boolean {
+    return !this.#calling && !this.#events.busy && lifecycle.mayBeClassified;
+  }
+
+  #call(lifecycle: RequestLifecycle, input: ClassifyInput): PluginCall {
+    const request = new ClassifierRequest(lifecycle, input, this.#options.allowPriority === true);
+    const controller = new AbortController();
+    this.#classified++;
+    this.#calling = true;
+    try {
+      return { request, controller, answer: this.#options.classifier.classify!(request, controller.signal) };
+    } catch (cause) {
+      request.take();
+      throw pluginFailed(cause);
+    } finally {
+      this.#calling = false;
+      this.#wakeAll();
+    }
+  }
+
+  /** Waits for the turn of the request, unless it was called already, then for the plugin's answer. */
+  async #wait(
+    lifecycle: RequestLifecycle,
+    input: ClassifyInput,
+    signal: AbortSignal | undefined,
+    called?: PluginCall,
+  ): Promise<ClassifyOverrides> {
+    const pending = new PendingClassification(lifecycle, signal, this.#options.classifyTimeoutMs);
+    this.#pending.set(lifecycle, pending);
+    // The plugin may have ended it while it was called.
+    if (!lifecycle.live) pending.stop(lifecycleEnded());
+    let call = called;
+    try {
+      try {
+        call ??= await this.#turn(lifecycle, input, pending);
+        const answer = await pending.answer(call.answer, call.controller, pluginFailed);
+        return this.#accept(lifecycle, call.request, answer);
+      } finally {
+        call?.request.take();
+        pending.end();
+        this.#pending.delete(lifecycle);
+      }
+    } catch (error) {
+      throw this.#refuse(lifecycle, error);
+    }
+  }
+
+  /** Calls the plugin as soon as it may. */
+  async #turn(lifecycle: RequestLifecycle, input: ClassifyInput, pending: PendingClassification): Promise<PluginCall> {
+    try {
+      do {
+        this.#waiting.add(pending);
+        await pending.turn();
+        pending.assertGoing();
+      } while (!this.#mayCall(lifecycle));
+    } finally {
+      this.#waiting.delete(pending);
+    }
+    return this.#call(lifecycle, input);
+  }
+
+  /** Judges an answer, in the order of spec plugins.md §5.4. */
+  #accept(lifecycle: RequestLifecycle, request: ClassifierRequest, answer: unknown): ClassifyOverrides {
+    const overrides = request.take();
+    if (answer !== request) throw refusedAnswer("the answer is not the request that was asked about");
+    if (!lifecycle.live) throw lifecycleEnded();
+    checkOverrides(overrides, this.#options.classes);
+    lifecycle.overrides = overrides;
+    return this.#inTime(overrides);
+  }
+
+  #inTime(overrides: ClassifyOverrides): ClassifyOverrides {
+    if (overrides.dueAtMs !== undefined && overrides.dueAtMs <= this.#options.clock.now()) {
+      throw new WarmrouteError("deadline_exceeded", "the request was due before it was queued");
+    }
+    return overrides;
+  }
+
+  /** Ends a request that cannot be classified. */
+  #refuse(lifecycle: RequestLifecycle, error: unknown): unknown {
+    if (error instanceof WarmrouteError) {
+      if (error.code === "classify_timeout") this.#timedOut++;
+      if (error.code === "classify_pending_limit") this.#turnedAway++;
+      if (error.code === "request_classifier_failed" || error.code === "invalid_classification_metadata") {
+        this.#failed++;
+        this.#options.log.error(error.message, { code: error.code, cause: error.cause });
+      }
+    }
+    lifecycle.aborted(error);
+    return error;
+  }
+
+  /** Lets those that wait for their turn try again. Answers whether there are any. */
+  #wakeAll(): boolean {
+    for (const pending of this.#waiting) pending.wake();
+    return this.#waiting.size > 0;
+  }
+
+  // ---- lifecycles
+
+  get listens(): boolean {
+    return this.#events.listens;
+  }
+
+  happened(event: ClassifyEvent): void {
+    this.#events.push(event);
+  }
+
+  ended(lifecycle: RequestLifecycle, event: ClassifyEvent): void {
+    this.#live.delete(lifecycle.requestId);
+    this.#pending.get(lifecycle)?.stop(lifecycleEnded());
+    if (!this.listens) return;
+    this.#ending.set(lifecycle.requestId, lifecycle);
+    this.#events.push(event, lifecycle);
+  }
+
+  /** Delivers the events that the plugin can take at once. */
+  #deliverNow(): void {
+    if (!this.#calling) this.#events.deliver();
+  }
+
+  /** The plugin has had the terminal event. */
+  #told(lifecycle: RequestLifecycle): void {
+    lifecycle.told = true;
+    if (this.#ending.get(lifecycle.requestId) === lifecycle) this.#ending.delete(lifecycle.requestId);
+  }
+
+  // ---- the router's view
+
+  /** Counts a call that selects without classifying. */
+  bypass(call: string): void {
+    this.#bypassed.set(call, (this.#bypassed.get(call) ?? 0) + 1);
+  }
+
+  stats(): ClassifierStats {
+    const { queued, delivered, failed, abandoned, dropped } = this.#events;
+    return {
+      live: this.#live.size,
+      pending: this.#pending.size,
+      classified: this.#classified,
+      failed: this.#failed,
+      timedOut: this.#timedOut,
+      turnedAway: this.#turnedAway,
+      events: { queued, delivered, failed, abandoned, dropped },
+      bypassed: Object.fromEntries(this.#bypassed),
+    };
+  }
+
+  /**
+   * Aborts all that is live with `shutting_down`, and closes the plugin. Events that it can take at once it still
+   * gets; those behind a callback that is pending are dropped, and counted. A second call does nothing.
+   */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const pending of this.#pending.values()) pending.stop(shuttingDown());
+    this.#waiting.clear();
+    for (const lifecycle of this.#live.values()) lifecycle.aborted(shuttingDown());
+    this.#deliverNow();
+    this.#events.close();
+    try {
+      await this.#options.classifier.close?.();
+    } catch (cause) {
+      this.#options.log.error("the request classifier threw on its close", { cause });
+    }
+  }
+}
+
+/** Something that has to be waited for, to learn what it is. */
+function mayBePromise({ request, answer }: PluginCall): boolean {
+  return answer !== request && ((typeof answer === "object" && answer !== null) || typeof answer === "function");
+}
+
+// What clients see of a plugin's failure is constant; its own words are the cause.
+const pluginFailed = (cause: unknown) =>
+  new WarmrouteError("request_classifier_failed", "the request classifier failed", { cause });
+
+const lifecycleEnded = () =>
+  new WarmrouteError("lifecycle_ended", "the request ended before its classification was done");
+
+const shuttingDown = () => new WarmrouteError("shutting_down", "the router is closing");
