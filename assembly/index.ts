@@ -16,7 +16,7 @@ import {
   indexStore,
   indexUnknownRemoves,
 } from "./prefix/index";
-import { decideInit, decidePrompt, matchColumns } from "./select/decide";
+import { decideInit, decidePrompt, matchColumns, prepareCandidates } from "./select/decide";
 import { randomSeed } from "./select/random";
 import {
   exportIndexBegin,
@@ -33,7 +33,19 @@ export { xxh3_64 as xxh3 } from "./hash/xxh3";
 export { bookingFree, bookingGeneration, bookingOutputBlocks, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
 export { columnAddress as column, rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
 export { indexClearRank as clearEvent } from "./prefix/index";
-export { answerRow, chooseColumns as choose, explainProbabilities, explainTerms, releaseColumns, requestRow } from "./select/decide";
+export { candidateColumn } from "./select/candidates";
+export {
+  abandon,
+  answerRow,
+  chooseColumns as choose,
+  commit,
+  explainProbabilities,
+  explainTerms,
+  gather,
+  releaseColumns,
+  requestRow,
+} from "./select/decide";
+export { randomUnit } from "./select/random";
 
 // The parts that the verbs are made of, for measurements and tests.
 export { arenaInUse, take } from "./memory/arena";
@@ -132,6 +144,14 @@ export function chainEvent(n: u32): i32 {
 /** Decides for the prompt in tokensArea() as the request row says; the answer row has the result. */
 export function decide(): i32 {
   return decidePrompt(load<usize>(tokens), sequencesArea());
+}
+
+/**
+ * As decide() up to the choice, for a policy outside the kernel: how many candidates there are, or why none. Their
+ * columns of `inputs` are filled; gather(), commit() and abandon() go on from there.
+ */
+export function prepare(inputs: u32): i32 {
+  return prepareCandidates(load<usize>(tokens), sequencesArea(), inputs);
 }
 
 /** Fills the overlap columns for the `n` hashes of sequencesArea(); releaseColumns() empties them. */

@@ -1,12 +1,18 @@
 import { z } from "zod";
+import { systemClock } from "../core/clock.js";
 import { configFields, parseConfig, snakeCase } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { parseU64 } from "../core/ids.js";
+import { consoleLogger } from "../core/log.js";
 import { parseWorker } from "../core/worker.js";
 import { Column } from "../kernel/abi.js";
 import { Kernel } from "../kernel/kernel.js";
+import type { ParameterIssue, PluginParameters } from "../plugins/parameters.js";
+import { builtInProviders, defaultSelection } from "../plugins/worker-selection/built-in.js";
+import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
+import { createPool } from "../scheduling/policy-factory.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
-import { SelectionCore } from "../scheduling/selection-core.js";
+import type { SelectionCore } from "../scheduling/selection-core.js";
 import { isU64, scenarioError } from "./scenario-error.js";
 
 // ---- the document (CONTRACT: explain)
@@ -28,19 +34,10 @@ const configShape = z.strictObject(
   ]),
 );
 
-const policyShape = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("dynamo-default-cost-fn"), parameters: z.strictObject({}).default({}) }),
-  z.strictObject({
-    type: z.literal("dynamo-two-tier-cost-fn"),
-    parameters: z
-      .strictObject({
-        cache_threshold: fraction.default(0.5),
-        balance_abs_threshold: count.default(32),
-        balance_rel_threshold: z.number().min(1).default(1.1),
-      })
-      .prefault({}),
-  }),
-]);
+const policyShape = z.strictObject({
+  type: z.enum(Object.keys(builtInProviders)),
+  parameters: z.record(z.string(), z.unknown()).default({}),
+});
 
 const scenarioShape = z.strictObject({
   name: z.string().optional(),
@@ -118,10 +115,23 @@ function hitsBeyond(ranges: readonly (readonly [number, number])[], from: number
   return ranges.reduce((hits, [start, end]) => hits + Math.max(0, end - Math.max(start, from)), 0);
 }
 
+/** The factory of the scenario's policy; its provider reports wrong parameters at their place in the scenario. */
+function policyFactory({ policy }: Scenario): WorkerSelectionFactory {
+  if (policy === undefined) return defaultSelection;
+  const parameters: PluginParameters = {
+    raw: policy.parameters,
+    parse(schema) {
+      const parsed = schema.safeParse(policy.parameters);
+      if (parsed.success) return parsed.data;
+      const issue = parsed.error.issues[0] as ParameterIssue;
+      throw scenarioError({ ...issue, path: ["policy", "parameters", ...issue.path] } as z.core.$ZodIssue);
+    },
+  };
+  return builtInProviders[policy.type]!(parameters);
+}
+
 function corePool(scenario: Scenario): SelectionCore {
-  const { policy } = scenario;
-  const twoTier = policy?.type === "dynamo-two-tier-cost-fn" ? policy.parameters : undefined;
-  const core = new SelectionCore({
+  const core = createPool({
     kernel: new Kernel({
       blockSize: scenario.block_size,
       maxRanks: Math.max(1, Math.min(16384, scenario.workers.length)),
@@ -131,16 +141,10 @@ function corePool(scenario: Scenario): SelectionCore {
     }),
     config: parseConfig(scenario.config, "snake_case"),
     role: scenario.role,
-    ...(policy === undefined ? {} : { policy: policy.type }),
-    ...(twoTier === undefined
-      ? {}
-      : {
-          twoTier: {
-            cacheThreshold: twoTier.cache_threshold,
-            balanceAbsThreshold: twoTier.balance_abs_threshold,
-            balanceRelThreshold: twoTier.balance_rel_threshold,
-          },
-        }),
+    factory: policyFactory(scenario),
+    partition: { model: "default", routingGroup: "default" },
+    clock: systemClock,
+    log: consoleLogger,
   });
   for (const { worker_id, dp_rank, taints } of scenario.workers) {
     core.addRank(parseWorker({ workerId: String(worker_id), dpStart: dp_rank, taints }), dp_rank);

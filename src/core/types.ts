@@ -102,7 +102,8 @@ export type Outcome =
   | "all_eligible_workers_filtered"
   | "pinned_worker_not_allowed"
   | "pinned_worker_overloaded";
-export type Exclusion = "not_allowed" | "missing_taint" | "overloaded" | "not_pinned";
+/** `filtered`: eligible, but a filter of the policy dropped it. */
+export type Exclusion = "not_allowed" | "missing_taint" | "overloaded" | "not_pinned" | "filtered";
 
 /** Leading blocks of a prompt that a rank holds; tiers are exclusive (host counts beyond device, disk beyond host). */
 export interface Overlap {
@@ -112,11 +113,12 @@ export interface Overlap {
   sharedBlocks: number;
 }
 
-/** One eligible rank of a decision, with what its cost is made of (all in blocks). */
+/** One eligible rank of a decision, with what its cost is made of: in blocks, or what each scorer of a policy gave. */
 export interface Candidate extends WorkerRank {
   /** Absent for policies that do not score. */
   cost?: number;
-  probability: number;
+  /** Absent where a policy's picker chooses, which may do so in any way. */
+  probability?: number;
   terms: Record<string, number | string>;
 }
 

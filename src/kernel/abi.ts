@@ -23,6 +23,13 @@ export interface KernelExports extends Record<string, unknown> {
   explainProbabilities(): void;
   releaseColumns(): void;
 
+  prepare(inputs: number): number;
+  gather(candidates: number, inputs: number): void;
+  commit(candidate: number): number;
+  abandon(): void;
+  candidateColumn(which: number): number;
+  randomUnit(): number;
+
   overlapOf(blocks: number): number;
 
   rankAdd(slot: number, workerId: bigint, dpRank: number): number;
@@ -54,7 +61,10 @@ export interface KernelExports extends Record<string, unknown> {
   importEnd(): void;
 }
 
-/** Words of the answer row (assembly/select/decide.ts). */
+/** Doubles of the request row (assembly/select/decide.ts). */
+export const RequestDouble = { promptTokens: 4, params: 8, twoTier: 16, tierWeights: 19 } as const;
+
+/** Words of the answer row. */
 export const Answer = {
   slot: 0,
   row: 1,
@@ -64,6 +74,8 @@ export const Answer = {
   generation: 5,
   candidates: 7,
   noSignal: 8,
+  region: 24,
+  hasTierMatches: 25,
 } as const;
 
 /** Doubles of the answer row. */
@@ -84,6 +96,28 @@ export const Column = {
   cost: 10,
   probability: 11,
   mask: 12,
+} as const;
+
+/** Columns of candidates, by number (assembly/select/candidates.ts): f64, then u32, then u8. */
+export const CandidateColumn = {
+  device: 0,
+  host: 1,
+  disk: 2,
+  shared: 3,
+  estimatedBlocks: 4,
+  estimatedTokens: 5,
+  prefill: 6,
+  decodeCost: 7,
+  requests: 8,
+  multiplier: 9,
+  unknown: 10,
+  total: 11,
+  scratch: 12,
+  row: 13,
+  slot: 14,
+  rank: 15,
+  known: 16,
+  near: 17,
 } as const;
 
 /** Counters, by number (assembly/index.ts `counter`). */

@@ -46,7 +46,10 @@ export class Kernel {
   #memory: WebAssembly.Memory;
   #buffer: ArrayBuffer;
   #tokens!: Uint32Array<ArrayBuffer>;
+  #drawUnit: () => number;
   #failure: WarmrouteError | undefined;
+  /** Every verb is refused: the kernel has failed, or a policy's components run. */
+  #refuses = false;
   #seeds = new Map<string, bigint>();
 
   constructor(options: KernelOptions) {
@@ -64,6 +67,7 @@ export class Kernel {
     }
     const raw = instantiateSync(kernelModule()).instance.exports as unknown as KernelExports;
     this.exports = this.#guarded(raw);
+    this.#drawUnit = raw.randomUnit;
     this.blockSize = blockSize;
     this.maxRanks = maxRanks;
     this.#memory = raw.memory;
@@ -84,6 +88,31 @@ export class Kernel {
     return this.#failure !== undefined;
   }
 
+  /** The next number in [0, 1) of the pool's generator; the one verb that a policy's components may call. */
+  random(): number {
+    if (this.#failure) throw this.#failure;
+    return this.#drawUnit();
+  }
+
+  /** Refuses every verb until release(): the components of a policy run between two verbs of one decision. */
+  hold(): void {
+    this.#refuses = true;
+  }
+
+  release(): void {
+    this.#refuses = this.failed;
+  }
+
+  /** Throws `policy_failed` while a policy's components run. For what changes state before its first verb. */
+  assertFree(): void {
+    if (this.#refuses && !this.#failure) throw this.#refused();
+  }
+
+  #refused(): WarmrouteError {
+    if (this.#failure) return this.#failure;
+    return new WarmrouteError("policy_failed", "a policy's component used the router that was calling it");
+  }
+
   /** Wraps each export so that a trap becomes `kernel_failed` and is remembered. */
   #guarded(raw: KernelExports): KernelExports {
     const out: Record<string, unknown> = { memory: raw.memory };
@@ -92,11 +121,12 @@ export class Kernel {
       // Wasm functions ignore surplus arguments; a fixed arity avoids an array on every call.
       const f = value as (...args: unknown[]) => unknown;
       out[name] = (a: unknown, b: unknown, c: unknown, d: unknown, e: unknown, g: unknown) => {
-        if (this.#failure) throw this.#failure;
+        if (this.#refuses) throw this.#refused();
         try {
           return f(a, b, c, d, e, g);
         } catch (error) {
           if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+          this.#refuses = true;
           this.#failure = new WarmrouteError("kernel_failed", `the kernel trapped in ${name}: ${error.message}`, {
             cause: error,
             details: { verb: name },
@@ -155,6 +185,7 @@ export class Kernel {
     }
     const n = tokens.length;
     if (n === 0) throw new WarmrouteError("invalid_tokens", "tokens is empty", { path: "tokens" });
+    if (this.#refuses) throw this.#refused();
     this.sync();
     if (this.#tokens.length < n) this.#growTokens(n);
     if (tokens instanceof Uint32Array) this.#tokens.set(tokens);

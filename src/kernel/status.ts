@@ -10,6 +10,8 @@ export const Status = {
   tooManyRanks: -7,
   badRecord: -8,
   noCandidate: -20,
+  /** Not the kernel's: a policy's filters kept no candidate. */
+  allFiltered: -21,
 } as const;
 
 const refusals: Record<number, string> = {

@@ -3,14 +3,17 @@ import { type KvRouterConfig, parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { parseEvent, storageTiers } from "../core/event.js";
 import { describe, parseU32, parseU64, type U64Input, workerIdString } from "../core/ids.js";
+import { consoleLogger } from "../core/log.js";
 import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
 import { Counter } from "../kernel/abi.js";
 import { budgetError, checkBlockSize, Kernel } from "../kernel/kernel.js";
 import { defaultBudget } from "../kernel/module.js";
+import { defaultSelection } from "../plugins/worker-selection/built-in.js";
+import { createPool } from "../scheduling/policy-factory.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
 import { RequestIds } from "../scheduling/request-ids.js";
-import { SelectionCore } from "../scheduling/selection-core.js";
+import type { SelectionCore } from "../scheduling/selection-core.js";
 import type {
   Booking,
   LoadRow,
@@ -75,7 +78,16 @@ export class KvRouter implements Router {
   }
 
   #newPool(name: string, role: WorkerRole): SelectionCore {
-    return new SelectionCore({ kernel: this.#kernel(name), config: this.config, role, requestIds: this.#requestIds });
+    return createPool({
+      kernel: this.#kernel(name),
+      config: this.config,
+      role,
+      requestIds: this.#requestIds,
+      factory: defaultSelection,
+      partition: { model: this.model, routingGroup: name.slice(0, name.lastIndexOf("/")) },
+      clock: this.clock,
+      log: consoleLogger,
+    });
   }
 
   #kernel(pool: string): Kernel {
@@ -100,7 +112,7 @@ export class KvRouter implements Router {
         path: "routingGroup",
       });
     }
-    return new RouterSelection(core.select(request), core.policy);
+    return new RouterSelection(core.select(request), core.policy.label);
   }
 
   probe(request: Omit<SelectRequest, "requestId">): ProbeResult {

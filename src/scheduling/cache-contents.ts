@@ -1,7 +1,7 @@
 import type { Overlap, StorageTier, WorkerRank } from "../core/types.js";
 import { Column } from "../kernel/abi.js";
 import { eventRefusal, Status } from "../kernel/status.js";
-import { type Pool, usesIndex } from "./pool.js";
+import type { Pool } from "./pool.js";
 import type { PoolRank } from "./ranks.js";
 
 const tiers: Record<StorageTier, number> = { device: 0, host_pinned: 1, disk: 2, external: 3 };
@@ -31,9 +31,9 @@ export class CacheContents {
     names: BigUint64Array,
     locals: BigUint64Array,
   ): string | undefined {
-    if (!usesIndex(this.#pool.config)) {
+    if (!this.#pool.usesIndex) {
       this.refused++;
-      return "index_off";
+      return "no_index";
     }
     const { kernel } = this.#pool;
     const n = locals.length;

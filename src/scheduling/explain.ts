@@ -1,76 +1,79 @@
 // Putting a decision into words: outcomes, candidates with their terms, and why ranks were left out.
 import type { WarmrouteError } from "../core/errors.js";
-import { workerIdString } from "../core/ids.js";
 import type { Candidate, Excluded, Outcome } from "../core/types.js";
 import { Answer, AnswerDouble, Column } from "../kernel/abi.js";
 import { budgetError } from "../kernel/kernel.js";
 import { Status } from "../kernel/status.js";
-import { explainedTerms } from "./built-in.js";
+import type { KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
+import { type Binding, isWithin } from "./binding.js";
 import { type Constraints, emptyOutcome, exclusionOf, outcomeError, pinOutcome } from "./eligibility.js";
-import type { Explanation, Pool, PoolRequest } from "./pool.js";
+import type { ScoredCandidates } from "./policy-run.js";
+import type { Explanation, Pool } from "./pool.js";
 
-type Pinnable = Pick<PoolRequest, "pinnedWorker">;
+/** Room for the terms of one row, as doubles (assembly/select/decide.ts). */
+const TERMS = 10;
 
-/** The error for a status below 0 of the kernel's decision. */
+/** The error for a status below 0 of a decision. */
 export function refusalOf(
   pool: Pool,
   status: number,
-  request: Pinnable,
   constraints: Constraints | undefined,
+  binding: Binding | undefined,
 ): WarmrouteError {
   if (status === Status.memoryBudget) return budgetError("another booking");
-  if (request.pinnedWorker) {
-    const id = workerIdString(request.pinnedWorker.workerId, "pinnedWorker.workerId");
-    const outcome = pinOutcome(id, pool.ranks.get(id, request.pinnedWorker.dpRank ?? 0), constraints);
+  if (status === Status.allFiltered) return outcomeError("all_eligible_workers_filtered");
+  if (binding?.by === "pinned") {
+    const { workerId, dpRank } = binding;
+    const outcome = pinOutcome(workerId, pool.ranks.get(workerId, dpRank!), constraints);
     return outcomeError(outcome === "selected" ? "no_endpoints" : outcome);
   }
   return outcomeError(emptyOutcome(pool.ranks, constraints));
 }
 
-/** The last decision as a value; its columns are released. Throws only for a lack of memory. */
+/**
+ * The last decision as a value. Throws only for a lack of memory. `candidates` are those of a selected one; `kept` are
+ * the slots that the policy's filters left, if it has any.
+ */
 export function explainDecision(
   pool: Pool,
   status: number,
-  request: Pinnable,
   constraints: Constraints | undefined,
+  binding: Binding | undefined,
+  candidates: () => Candidate[],
+  kept?: ReadonlySet<number>,
 ): Explanation {
-  const { kernel } = pool;
-  kernel.sync();
-  try {
-    const excluded = excludedOf(pool, request, constraints);
-    if (status < 0) {
-      const refusal = refusalOf(pool, status, request, constraints);
-      if (status !== Status.noCandidate) throw refusal;
-      return { outcome: refusal.code as Outcome, selected: null, candidates: [], excluded };
-    }
-    const { workerId, dpRank } = pool.ranks.at(kernel.answer[Answer.slot]!);
-    const candidates = candidatesOf(pool, request, constraints);
-    return { outcome: "selected", selected: { workerId, dpRank }, candidates, excluded };
-  } finally {
-    if (!kernel.failed) kernel.exports.releaseColumns();
+  const excluded = excludedOf(pool, constraints, binding, kept);
+  if (status < 0) {
+    if (status === Status.memoryBudget) throw budgetError("another booking");
+    const outcome = refusalOf(pool, status, constraints, binding).code as Outcome;
+    return { outcome, selected: null, candidates: [], excluded };
   }
+  const { workerId, dpRank } = pool.ranks.at(pool.kernel.answer[Answer.slot]!);
+  return { outcome: "selected", selected: { workerId, dpRank }, candidates: candidates(), excluded };
 }
 
-/** Every eligible rank of the last decision in row order; of a pinned request only its rank. */
-export function candidatesOf(pool: Pool, request: Pinnable, constraints: Constraints | undefined): Candidate[] {
+/** Every eligible rank of the program's last decision, in row order; of a bound request only what it is bound to. */
+export function programCandidates(
+  pool: Pool,
+  program: KernelProgram,
+  constraints: Constraints | undefined,
+  binding: Binding | undefined,
+): Candidate[] {
   const { kernel } = pool;
-  const pinned = request.pinnedWorker !== undefined;
-  if (!pinned) kernel.exports.explainProbabilities();
+  const isOnly = binding?.slot !== undefined;
+  if (!isOnly) kernel.exports.explainProbabilities();
   const costs = kernel.column(Column.cost);
   const probabilities = kernel.column(Column.probability);
-  const scored = pool.policy === "dynamo-default-cost-fn";
-  const chosenRow = kernel.answer[Answer.row]!;
   const out: Candidate[] = [];
   let row = 0;
   for (const rank of pool.ranks) {
-    const eligible = pinned ? row === chosenRow : exclusionOf(rank, constraints) === undefined;
-    if (eligible) {
+    if (isWithin(rank, binding) && exclusionOf(rank, constraints) === undefined) {
       out.push({
         workerId: rank.workerId,
         dpRank: rank.dpRank,
-        ...(scored ? { cost: pinned ? kernel.answerDoubles[AnswerDouble.cost]! : costs[row]! } : {}),
-        probability: pinned ? 1 : probabilities[row]!,
-        terms: explainedTerms(pool.policy, kernel, row),
+        ...(program.hasCosts ? { cost: isOnly ? kernel.answerDoubles[AnswerDouble.cost]! : costs[row]! } : {}),
+        probability: isOnly ? 1 : probabilities[row]!,
+        terms: program.terms(kernel.f64(kernel.exports.explainTerms(row), TERMS)),
       });
     }
     row++;
@@ -78,12 +81,26 @@ export function candidatesOf(pool: Pool, request: Pinnable, constraints: Constra
   return out;
 }
 
-function excludedOf(pool: Pool, { pinnedWorker }: Pinnable, constraints: Constraints | undefined): Excluded[] {
-  const pinnedId = pinnedWorker && workerIdString(pinnedWorker.workerId, "pinnedWorker.workerId");
+/** The candidates of components: what each scorer gave, and the sum; without scorers there is no cost. */
+export function scoredCandidates(pool: Pool, { slots, totals, contributions }: ScoredCandidates): Candidate[] {
+  return Array.from(slots, (slot, i) => {
+    const { workerId, dpRank } = pool.ranks.at(slot);
+    const terms = Object.fromEntries(contributions.map((costs, k) => [`scorer_${k}`, costs[i]!]));
+    return { workerId, dpRank, ...(contributions.length > 0 ? { cost: totals[i]! } : {}), terms };
+  });
+}
+
+function excludedOf(
+  pool: Pool,
+  constraints: Constraints | undefined,
+  binding: Binding | undefined,
+  kept: ReadonlySet<number> | undefined,
+): Excluded[] {
   const out: Excluded[] = [];
   for (const rank of pool.ranks) {
-    const isPinned = rank.workerId === pinnedId && rank.dpRank === (pinnedWorker?.dpRank ?? 0);
-    const reason = exclusionOf(rank, constraints) ?? (pinnedWorker && !isPinned ? "not_pinned" : undefined);
+    let reason = exclusionOf(rank, constraints);
+    if (!reason && !isWithin(rank, binding)) reason = "not_pinned";
+    if (!reason && kept && !kept.has(rank.slot)) reason = "filtered";
     if (reason) out.push({ workerId: rank.workerId, dpRank: rank.dpRank, reason });
   }
   return out;

@@ -1,4 +1,5 @@
 import type { ConfigOverride, KvRouterConfig } from "../core/config.js";
+import type { U64Input } from "../core/ids.js";
 import type {
   Candidate,
   Evidence,
@@ -6,14 +7,16 @@ import type {
   Outcome,
   Overlap,
   Reason,
+  SessionContext,
   WorkerRank,
   WorkerRankInput,
   WorkerRecord,
   WorkerRole,
 } from "../core/types.js";
 import type { Kernel } from "../kernel/kernel.js";
+import type { KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
+import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
 import type { PoolBooking } from "./booking.js";
-import type { BuiltInPolicy, TwoTierParameters } from "./built-in.js";
 import type { ConstraintInput } from "./eligibility.js";
 import type { PoolRanks } from "./ranks.js";
 
@@ -23,8 +26,11 @@ export interface Pool {
   readonly ranks: PoolRanks;
   readonly config: KvRouterConfig;
   readonly role: WorkerRole;
-  readonly policy: BuiltInPolicy;
-  readonly twoTier: TwoTierParameters;
+  readonly policy: WorkerSelectionPolicy;
+  /** The policy's program in the kernel; undefined when its components run here. */
+  readonly program: KernelProgram | undefined;
+  /** Whether the policy looks at caches, so that the pool keeps an index. */
+  readonly usesIndex: boolean;
 }
 
 /** A selection request as the core takes it. */
@@ -35,6 +41,14 @@ export interface PoolRequest extends ConstraintInput {
   cacheSalt?: string;
   expectedOutputTokens?: number;
   pinnedWorker?: WorkerRankInput;
+  /** Where the session's state is; without a rank any rank of the worker will do. */
+  affinityTarget?: { workerId: U64Input; dpRank?: number };
+  sessionContext?: SessionContext;
+  /** In seconds; 0 unless given. */
+  priorityJump?: number;
+  /** Larger first; 0 unless given. */
+  strictPriority?: number;
+  attributes?: ReadonlyMap<string, string>;
   configOverride?: ConfigOverride;
   explain?: boolean;
 }
@@ -60,14 +74,4 @@ export interface Explanation {
   selected: WorkerRank | null;
   candidates: Candidate[];
   excluded: Excluded[];
-}
-
-/** Whether any credit can be given, so that an index is worth keeping. */
-export function usesIndex(config: KvRouterConfig): boolean {
-  return (
-    config.overlapScoreCredit > 0 ||
-    config.hostCacheHitWeight > 0 ||
-    config.diskCacheHitWeight > 0 ||
-    config.sharedCacheMultiplier > 0
-  );
 }

@@ -18,7 +18,7 @@ export interface PoolRank {
 export class PoolRanks {
   #kernel: Kernel;
   #bySlot: (PoolRank | undefined)[] = [];
-  #byName = new Map<string, PoolRank>();
+  #byWorker = new Map<string, Map<number, PoolRank>>();
   #freeSlots: number[] = [];
   #rows: PoolRank[] | undefined;
 
@@ -28,15 +28,15 @@ export class PoolRanks {
 
   /** Adds one rank. Throws `too_many_ranks` or `memory_budget`. */
   add(record: WorkerRecord, dpRank: number): void {
-    const slot = this.#freeSlots.pop() ?? this.#bySlot.length;
+    const slot = this.#freeSlots.at(-1) ?? this.#bySlot.length;
     const status = this.#kernel.exports.rankAdd(slot, BigInt.asIntN(64, BigInt(record.workerId)), dpRank);
     if (status !== Status.ok) {
-      if (slot < this.#bySlot.length) this.#freeSlots.push(slot);
       if (status === Status.memoryBudget) throw budgetError("another rank");
       throw new WarmrouteError("too_many_ranks", `a pool holds at most ${this.#kernel.maxRanks} ranks`, {
         details: { maxRanks: this.#kernel.maxRanks },
       });
     }
+    this.#freeSlots.pop();
     const name = Object.freeze({ workerId: record.workerId, dpRank });
     this.#put({ slot, record, ...name, name, overloaded: false });
   }
@@ -45,14 +45,21 @@ export class PoolRanks {
   remove(rank: PoolRank): void {
     this.#kernel.exports.clearEvent(rank.slot);
     this.#kernel.exports.rankRemove(rank.slot);
-    this.#byName.delete(nameOf(rank.workerId, rank.dpRank));
+    const ofWorker = this.#byWorker.get(rank.workerId)!;
+    ofWorker.delete(rank.dpRank);
+    if (ofWorker.size === 0) this.#byWorker.delete(rank.workerId);
     this.#bySlot[rank.slot] = undefined;
     this.#rows = undefined;
     this.#freeSlots.push(rank.slot);
   }
 
   get(workerId: string, dpRank: number): PoolRank | undefined {
-    return this.#byName.get(nameOf(workerId, dpRank));
+    return this.#byWorker.get(workerId)?.get(dpRank);
+  }
+
+  /** The ranks of one worker, in no order. */
+  of(workerId: string): Iterable<PoolRank> {
+    return this.#byWorker.get(workerId)?.values() ?? [];
   }
 
   /** The rank in a slot that the kernel answered. */
@@ -62,8 +69,8 @@ export class PoolRanks {
 
   /** Takes a rank out of every choice, or back in. */
   setOverloaded(rank: PoolRank, overloaded: boolean): void {
-    rank.overloaded = overloaded;
     this.#kernel.exports.rankFlags(rank.slot, overloaded ? 1 : 0);
+    rank.overloaded = overloaded;
   }
 
   /** Every rank in row order: by worker id as u64, then rank. */
@@ -87,10 +94,11 @@ export class PoolRanks {
   #put(rank: PoolRank): void {
     this.#bySlot[rank.slot] = rank;
     this.#rows = undefined;
-    this.#byName.set(nameOf(rank.workerId, rank.dpRank), rank);
+    let ofWorker = this.#byWorker.get(rank.workerId);
+    if (!ofWorker) {
+      ofWorker = new Map();
+      this.#byWorker.set(rank.workerId, ofWorker);
+    }
+    ofWorker.set(rank.dpRank, rank);
   }
-}
-
-function nameOf(workerId: string, dpRank: number): string {
-  return `${workerId}/${dpRank}`;
 }

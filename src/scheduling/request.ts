@@ -1,11 +1,10 @@
 // Writing one request for the kernel: the prompt, the request row, and the columns of its constraints.
 import { applyOverride, type KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
-import { parseU32, workerIdString } from "../core/ids.js";
-import { Column } from "../kernel/abi.js";
-import { policyNumber } from "./built-in.js";
-import { type Constraints, exclusionOf, pinOutcome, preferenceOf } from "./eligibility.js";
-import { type Pool, type PoolRequest, usesIndex } from "./pool.js";
+import { Column, RequestDouble } from "../kernel/abi.js";
+import { type Binding, isWithin } from "./binding.js";
+import { type Constraints, exclusionOf, preferenceOf } from "./eligibility.js";
+import type { Pool, PoolRequest } from "./pool.js";
 
 /** Bits of the request row's flags (assembly/select/cost.ts and decide.ts). */
 export const RequestFlag = {
@@ -23,9 +22,6 @@ export const RequestFlag = {
   keep: 1 << 13,
 } as const;
 
-/** Doubles of the request row (assembly/select/decide.ts). */
-export const RequestDouble = { promptTokens: 4, params: 8, twoTier: 16 } as const;
-
 /**
  * Writes a request. Everything that can be refused is refused here, before any change: `invalid_tokens`,
  * `invalid_request`, `invalid_config`, `memory_budget`. Answers the configuration with the request's override.
@@ -34,9 +30,10 @@ export function writeRequest(
   pool: Pool,
   request: PoolRequest,
   constraints: Constraints | undefined,
+  binding: Binding | undefined,
   extraFlags: number,
 ): KvRouterConfig {
-  const { kernel } = pool;
+  const { kernel, program } = pool;
   const config =
     request.configOverride === undefined ? pool.config : applyOverride(pool.config, request.configOverride);
   const expected = request.expectedOutputTokens;
@@ -45,7 +42,6 @@ export function writeRequest(
       path: "expectedOutputTokens",
     });
   }
-  const pinned = request.pinnedWorker === undefined ? -1 : pinnedSlot(pool, request.pinnedWorker, constraints);
   const n = kernel.writeTokens(request.tokens);
   const seed = kernel.localSeed(request.loraName, request.cacheSalt);
   let flags = extraFlags;
@@ -53,53 +49,30 @@ export function writeRequest(
   if (pool.role === "decode") flags |= RequestFlag.decodeRole;
   if (!config.routerAssumeKvReuse) flags |= RequestFlag.privateBlocks;
   if (!config.routerTrackActiveBlocks) flags |= RequestFlag.noPromptBlocks;
-  if (!usesIndex(pool.config)) flags |= RequestFlag.noIndex;
-  if (constraints) flags |= writeConstraints(pool, constraints);
-  kernel.setRequest(n, flags, pinned, policyNumber[pool.policy], seed);
-  writeParameters(pool, config);
+  if (!pool.usesIndex) flags |= RequestFlag.noIndex;
+  if (constraints || (binding && binding.slot === undefined)) flags |= writeConstraints(pool, constraints, binding);
+  kernel.setRequest(n, flags, binding?.slot ?? -1, program?.number ?? 0, seed);
+  const row = kernel.requestDoubles;
+  row[RequestDouble.tierWeights] = pool.config.hostCacheHitWeight;
+  row[RequestDouble.tierWeights + 1] = pool.config.diskCacheHitWeight;
+  program?.writeParameters(row, config);
   return config;
 }
 
-/**
- * The slot of a pinned rank. The kernel refuses a slot beyond the last, so a pin that is not allowed
- * becomes an outcome like any other.
- */
-function pinnedSlot(
-  pool: Pool,
-  pin: { workerId: unknown; dpRank?: unknown },
-  constraints: Constraints | undefined,
-): number {
-  const id = workerIdString(pin.workerId, "pinnedWorker.workerId", "invalid_request");
-  const rank = pool.ranks.get(id, parseU32(pin.dpRank ?? 0, "pinnedWorker.dpRank"));
-  return pinOutcome(id, rank, constraints) === "selected" ? rank!.slot : pool.kernel.maxRanks;
-}
-
-function writeParameters({ kernel, twoTier }: Pool, config: KvRouterConfig): void {
-  const row = kernel.requestDoubles;
-  const p = RequestDouble.params;
-  row[p] = config.overlapScoreCredit;
-  row[p + 1] = config.overlapScoreCreditDecay;
-  row[p + 2] = config.prefillLoadScale;
-  row[p + 3] = config.decodeActiveRequestWeight;
-  row[p + 4] = config.hostCacheHitWeight;
-  row[p + 5] = config.diskCacheHitWeight;
-  row[p + 6] = config.sharedCacheMultiplier;
-  row[p + 7] = config.routerTemperature;
-  const t = RequestDouble.twoTier;
-  row[t] = twoTier.cacheThreshold;
-  row[t + 1] = twoTier.balanceAbsThreshold;
-  row[t + 2] = twoTier.balanceRelThreshold;
-}
-
 /** Fills the columns mask and taint; answers their flags. */
-function writeConstraints({ kernel, ranks }: Pool, constraints: Constraints): number {
+function writeConstraints(
+  { kernel, ranks }: Pool,
+  constraints: Constraints | undefined,
+  binding: Binding | undefined,
+): number {
   const mask = kernel.bytes(kernel.exports.column(Column.mask), kernel.exports.rankCount());
-  const taint = constraints.preferred.length > 0 ? kernel.column(Column.taint) : undefined;
+  const taint = constraints && constraints.preferred.length > 0 ? kernel.column(Column.taint) : undefined;
   let row = 0;
   for (const rank of ranks) {
     const exclusion = exclusionOf(rank, constraints);
-    mask[row] = exclusion === undefined || exclusion === "overloaded" ? 0 : 1;
-    if (taint) taint[row] = preferenceOf(rank, constraints);
+    const mayGo = isWithin(rank, binding) && (exclusion === undefined || exclusion === "overloaded");
+    mask[row] = mayGo ? 0 : 1;
+    if (taint) taint[row] = preferenceOf(rank, constraints!);
     row++;
   }
   return RequestFlag.mask | (taint ? RequestFlag.taints : 0);

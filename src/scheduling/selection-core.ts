@@ -1,27 +1,43 @@
 import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { describe, parseU64, type U64Input } from "../core/ids.js";
-import type { Evidence, Overlap, Reason, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
-import { Answer, AnswerDouble, Column, type Counter } from "../kernel/abi.js";
+import { consoleLogger, type Logger } from "../core/log.js";
+import type { Candidate, Evidence, Overlap, Reason, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
+import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
+import { WorkerInputs } from "../plugins/worker-selection/components.js";
+import { KernelPolicy, type KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
+import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
+import { type AffinityTarget, affinityOf, type Binding, bindingOf } from "./binding.js";
 import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
-import type { BuiltInPolicy, TwoTierParameters } from "./built-in.js";
 import { CacheContents } from "./cache-contents.js";
-import { readConstraints } from "./eligibility.js";
-import { candidatesOf, explainDecision, refusalOf } from "./explain.js";
+import { closePolicy } from "./close-policy.js";
+import { type Constraints, readConstraints } from "./eligibility.js";
+import { explainDecision, programCandidates, refusalOf, scoredCandidates } from "./explain.js";
+import { PolicyRun } from "./policy-run.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
 import { type PoolRank, PoolRanks } from "./ranks.js";
-import { RequestDouble, RequestFlag, writeRequest } from "./request.js";
+import { RequestFlag, writeRequest } from "./request.js";
 import { RequestIds } from "./request-ids.js";
+import { drawsOf, selectionContext } from "./selection-context.js";
 
 export interface SelectionCoreOptions {
   kernel: Kernel;
   config: KvRouterConfig;
   role: WorkerRole;
+  policy: WorkerSelectionPolicy;
   /** Shared by the pools of a router, so that an id is live once. */
   requestIds?: RequestIds;
-  policy?: BuiltInPolicy;
-  twoTier?: TwoTierParameters;
+  /** The console unless given. */
+  log?: Logger;
+}
+
+/** A request as it was read: nothing of it is refused any more. */
+interface Asked {
+  readonly request: PoolRequest;
+  readonly constraints: Constraints | undefined;
+  readonly affinity: AffinityTarget | undefined;
+  readonly binding: Binding | undefined;
 }
 
 /**
@@ -32,24 +48,34 @@ export class SelectionCore implements Pool, BookingOwner {
   kernel: Kernel;
   readonly config: KvRouterConfig;
   readonly blockSize: number;
-  readonly policy: BuiltInPolicy;
-  readonly twoTier: TwoTierParameters;
+  readonly policy: WorkerSelectionPolicy;
+  readonly program: KernelProgram | undefined;
+  readonly usesIndex: boolean;
   readonly role: WorkerRole;
   readonly ranks: PoolRanks;
   readonly contents: CacheContents;
   decisions = 0;
   readonly #requestIds: RequestIds;
+  readonly #run: PolicyRun | undefined;
+  readonly #draws = drawsOf(() => this.kernel.random());
+  readonly #log: Logger;
+  #closed: Promise<void> | undefined;
 
+  /** Throws `invalid_plugin` for a component that is none. */
   constructor(options: SelectionCoreOptions) {
     this.kernel = options.kernel;
     this.config = options.config;
     this.blockSize = options.kernel.blockSize;
     this.role = options.role;
-    this.policy = options.policy ?? "dynamo-default-cost-fn";
-    this.twoTier = options.twoTier ?? { cacheThreshold: 0.5, balanceAbsThreshold: 32, balanceRelThreshold: 1.1 };
+    this.policy = options.policy;
     this.#requestIds = options.requestIds ?? new RequestIds();
+    this.#log = options.log ?? consoleLogger;
     this.ranks = new PoolRanks(options.kernel);
     this.contents = new CacheContents(this);
+    if (options.policy instanceof KernelPolicy) this.program = options.policy.program;
+    else this.#run = new PolicyRun(options.policy, this.ranks);
+    const inputs = this.program?.requiredInputs ?? this.#run!.inputs;
+    this.usesIndex = (inputs & WorkerInputs.CACHE) !== 0;
   }
 
   /** The pool's live bookings, made into a list. */
@@ -68,10 +94,21 @@ export class SelectionCore implements Pool, BookingOwner {
 
   /** Removes one rank with its cache contents and its bookings. */
   removeRank(workerId: string, dpRank: number): void {
+    this.kernel.assertFree();
     const rank = this.ranks.get(workerId, dpRank);
     if (!rank) return;
     for (const booking of this.#bookingsOf(rank)) this.#forget(booking);
     this.ranks.remove(rank);
+    this.#slotReleased(rank.slot);
+  }
+
+  /** Tells the policy that a slot means nothing any more, or soon another rank. */
+  #slotReleased(slot: number): void {
+    try {
+      this.policy.onSlotReleased?.(slot);
+    } catch (error) {
+      this.#log.error("a worker-selection policy failed in onSlotReleased", { policy: this.policy.label, slot, error });
+    }
   }
 
   /** The process behind a rank started anew: what it held and what it worked on is gone. */
@@ -86,18 +123,21 @@ export class SelectionCore implements Pool, BookingOwner {
 
   // ---- decisions
 
-  /** Selects and books. Throws the outcome when no rank may take the request; then nothing is changed. */
+  /**
+   * Selects and books. Throws the outcome when no rank may take the request, or what a component of the policy did
+   * wrong; then nothing is changed.
+   */
   select(request: PoolRequest): PoolSelection {
     const requestId = this.#requestIds.claim(request.requestId);
-    const constraints = readConstraints(request);
+    const asked = this.#read(request);
     const keep = request.explain === true;
-    const flags = keep ? RequestFlag.book | RequestFlag.keep : RequestFlag.book;
-    const config = writeRequest(this, request, constraints, flags);
+    const flags = keep && this.program ? RequestFlag.book | RequestFlag.keep : RequestFlag.book;
+    const config = this.#write(asked, flags);
     const { kernel } = this;
     try {
-      const status = kernel.exports.decide();
+      const status = this.#decide(asked, config, keep);
       kernel.sync();
-      if (status < 0) throw refusalOf(this, status, request, constraints);
+      if (status < 0) throw refusalOf(this, status, asked.constraints, asked.binding);
       const { answer, answerDoubles } = kernel;
       const rank = this.ranks.at(answer[Answer.slot]!);
       const overlap = {
@@ -124,29 +164,71 @@ export class SelectionCore implements Pool, BookingOwner {
         cachedTokens: answerDoubles[AnswerDouble.cached]!,
         effectivePrefillTokens: answerDoubles[AnswerDouble.charged]!,
         evidence: this.#evidence(overlap),
-        reason: this.#reason(request, config, answer),
+        reason: this.#reason(asked, config, answer),
         tieDraw: answer[Answer.tied]! > 1 ? answer[Answer.tieIndex]! : undefined,
-        candidates: keep ? candidatesOf(this, request, constraints) : undefined,
+        candidates: keep ? this.#candidates(asked) : undefined,
         booking,
       };
     } finally {
-      if (keep && !kernel.failed) kernel.exports.releaseColumns();
+      if (flags & RequestFlag.keep && !kernel.failed) kernel.exports.releaseColumns();
     }
   }
 
-  /** The same answer as a value; books nothing and leaves the generator unmoved. */
+  /**
+   * The same answer as a value; books nothing and leaves the generator unmoved. The policy's components run as for
+   * a selection, so what they keep for themselves sees probes too.
+   */
   probe(request: PoolRequest): Explanation {
-    const constraints = readConstraints(request);
-    writeRequest(this, request, constraints, RequestFlag.probe | RequestFlag.keep);
-    return explainDecision(this, this.kernel.exports.decide(), request, constraints);
+    const asked = this.#read(request);
+    const config = this.#write(asked, this.program ? RequestFlag.probe | RequestFlag.keep : RequestFlag.probe);
+    return this.#explained(asked, this.#decide(asked, config, true));
   }
 
-  /** A decision over columns that the caller has written; `promptTokens` stands for a prompt. */
+  /**
+   * A decision of a policy inside the kernel over columns that the caller has written; `promptTokens` stands for a
+   * prompt.
+   */
   choose(request: Omit<PoolRequest, "tokens">, promptTokens: number): Explanation {
-    const constraints = readConstraints(request);
-    writeRequest(this, { ...request, tokens: [0] }, constraints, RequestFlag.lower | RequestFlag.shared);
+    const asked = this.#read({ ...request, tokens: [0] });
+    this.#write(asked, RequestFlag.lower | RequestFlag.shared);
     this.kernel.requestDoubles[RequestDouble.promptTokens] = promptTokens;
-    return explainDecision(this, this.kernel.exports.choose(), request, constraints);
+    return this.#explained(asked, this.kernel.exports.choose());
+  }
+
+  #read(request: PoolRequest): Asked {
+    const constraints = readConstraints(request);
+    const affinity = affinityOf(request);
+    return { request, constraints, affinity, binding: bindingOf(this, request, affinity, constraints) };
+  }
+
+  #write({ request, constraints, binding }: Asked, flags: number): KvRouterConfig {
+    return writeRequest(this, request, constraints, binding, flags);
+  }
+
+  #decide({ request, constraints, affinity, binding }: Asked, config: KvRouterConfig, explain: boolean): number {
+    const { kernel, blockSize } = this;
+    if (!this.#run) return kernel.exports.decide();
+    const n = request.tokens.length;
+    const context = selectionContext(request, n, blockSize, config, affinity, binding, this.#draws);
+    const hasTaints = constraints !== undefined && constraints.preferred.length > 0 && binding?.slot === undefined;
+    return this.#run.decide(kernel, context, hasTaints, explain);
+  }
+
+  #explained(asked: Asked, status: number): Explanation {
+    const { kernel } = this;
+    kernel.sync();
+    try {
+      const { constraints, binding } = asked;
+      const kept = this.policy.filters.length > 0 ? new Set(this.#run?.explained?.slots) : undefined;
+      return explainDecision(this, status, constraints, binding, () => this.#candidates(asked), kept);
+    } finally {
+      if (this.program && !kernel.failed) kernel.exports.releaseColumns();
+    }
+  }
+
+  #candidates({ constraints, binding }: Asked): Candidate[] {
+    if (this.program) return programCandidates(this, this.program, constraints, binding);
+    return scoredCandidates(this, this.#run!.explained!);
   }
 
   #evidence(overlap: Overlap): Evidence {
@@ -154,12 +236,14 @@ export class SelectionCore implements Pool, BookingOwner {
     return this.config.useKvEvents ? "events" : "approximate";
   }
 
-  #reason(request: PoolRequest, config: KvRouterConfig, answer: Uint32Array): Reason {
-    if (request.pinnedWorker) return "pinned";
+  #reason({ binding }: Asked, config: KvRouterConfig, answer: Uint32Array): Reason {
+    if (binding) return binding.by;
     if (answer[Answer.candidates] === 1) return "only_candidate";
     if (answer[Answer.noSignal] === 1) return "no_signal";
-    if (this.policy === "dynamo-default-cost-fn" && config.routerTemperature > 0) return "sampled";
-    return answer[Answer.tied]! > 1 ? "tie" : "cost";
+    const tied = answer[Answer.tied]!;
+    // A program says how it draws; of components it is known by a choice that is not among the lowest.
+    if (this.program ? this.program.temperature(config) > 0 : tied === 0) return "sampled";
+    return tied > 1 ? "tie" : "cost";
   }
 
   // ---- bookings
@@ -208,6 +292,7 @@ export class SelectionCore implements Pool, BookingOwner {
   }
 
   bookingFree(booking: PoolBooking): void {
+    this.kernel.assertFree();
     this.#forget(booking);
     if (!this.kernel.failed) this.kernel.exports.bookingFree(booking.id, booking.generation);
   }
@@ -243,8 +328,10 @@ export class SelectionCore implements Pool, BookingOwner {
     slots: ReadonlyMap<number, number>,
     taken?: { bookings: readonly BookingState[]; slots: ReadonlyMap<number, number> },
   ): void {
+    this.kernel.assertFree();
     this.ranks.move(kernel, slots);
     this.kernel = kernel;
+    for (const [before, now] of slots) if (before !== now) this.#slotReleased(before);
     if (!taken) {
       for (const booking of this.bookings) booking.slot = slots.get(booking.slot)!;
       return;
@@ -261,5 +348,11 @@ export class SelectionCore implements Pool, BookingOwner {
       const booking = old ?? this.#booked(requestId, rank, id, generation, inputTokens, expectedOutputTokens);
       booking.resume({ ...state, slot }, rank.name);
     }
+  }
+
+  /** Closes the policy, once; the pool must not be used any more. Never rejects: what the policy throws is logged. */
+  close(): Promise<void> {
+    this.#closed ??= closePolicy(this.policy, this.#log);
+    return this.#closed;
   }
 }

@@ -1,21 +1,16 @@
 import { describe, expect, it } from "vitest";
 import "../../src/kernel/inlined.js";
-import { parseConfig } from "../../src/core/config.js";
-import { parseWorker } from "../../src/core/worker.js";
 import { hashTokens } from "../../src/kernel/hash.js";
-import { Kernel } from "../../src/kernel/kernel.js";
 import { init, kernelModule } from "../../src/kernel/module.js";
-import { SelectionCore } from "../../src/scheduling/selection-core.js";
+import type { SelectionCore } from "../../src/scheduling/selection-core.js";
 import { golden } from "../golden.js";
+import { corePool, workers } from "../scheduling/pool.js";
 
 const SIZE = 16;
 const coded = (code: string) => expect.objectContaining({ code });
 
 function pool(from = 0, budgetBytes = 2 ** 24): SelectionCore {
-  const kernel = new Kernel({ blockSize: SIZE, maxRanks: 64, budgetBytes, ownNames: false, seed: 5n, from });
-  const core = new SelectionCore({ kernel, config: parseConfig({}), role: "aggregated" });
-  for (let i = 1; i <= 8; i++) core.addRank(parseWorker({ workerId: i }), 0);
-  return core;
+  return corePool({ workers: workers(8), seed: 5n, from, budgetBytes });
 }
 
 const prompt = (seed: number, blocks: number) => Uint32Array.from({ length: blocks * SIZE }, (_, i) => seed * 1000 + i);

@@ -1,14 +1,10 @@
 // Faults that users met in other routers, by id. Block 16 tokens, equal capacity, no queue.
 import { describe, expect, it } from "vitest";
 import "../../src/kernel/inlined.js";
-import { parseConfig } from "../../src/core/config.js";
-import { parseWorker } from "../../src/core/worker.js";
 import { hashTokens } from "../../src/kernel/hash.js";
-import { Kernel } from "../../src/kernel/kernel.js";
 import { createRouter } from "../../src/router/create-router.js";
 import type { KvRouter } from "../../src/router/kv-router.js";
-import type { BuiltInPolicy } from "../../src/scheduling/built-in.js";
-import { SelectionCore } from "../../src/scheduling/selection-core.js";
+import { builtIn, corePool } from "../scheduling/pool.js";
 
 const SIZE = 16;
 
@@ -97,17 +93,10 @@ describe("staleness", () => {
 });
 
 describe("load accounting", () => {
-  it.each<BuiltInPolicy>(["dynamo-default-cost-fn", "dynamo-two-tier-cost-fn"])(
+  it.each(["dynamo-default-cost-fn", "dynamo-two-tier-cost-fn"])(
     "C28: load counts under every built-in policy: %s",
-    (policy) => {
-      const kernel = new Kernel({ blockSize: SIZE, maxRanks: 2, budgetBytes: 2 ** 26, ownNames: false, seed: 1n });
-      const core = new SelectionCore({
-        kernel,
-        config: parseConfig({}),
-        role: "aggregated",
-        policy,
-      });
-      for (const workerId of ["1", "2"]) core.addRank(parseWorker({ workerId }), 0);
+    (type) => {
+      const core = corePool({ policy: builtIn(type), workers: [{ workerId: "1" }, { workerId: "2" }] });
       for (let i = 0; i < 10; i++) core.reserve(`r${i}`, core.ranks.get("1", 0)!, [BigInt(i)], SIZE, SIZE);
       for (let i = 0; i < 5; i++) expect(core.select({ tokens: prompt([i]) }).worker.workerId).toBe("2");
     },

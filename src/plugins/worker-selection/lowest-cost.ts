@@ -1,4 +1,4 @@
-import type { WorkerPicker } from "./contract.js";
+import type { WorkerPicker } from "./components.js";
 
 /** Takes the lowest cost; among equals, one draw decides, evenly. */
 export const lowestCost: WorkerPicker = {

@@ -1,4 +1,4 @@
-import type { CandidateView, SelectionContext, WorkerInputs, WorkerScorer } from "./contract.js";
+import type { CandidateView, SelectionContext, WorkerInputs, WorkerScorer } from "./components.js";
 
 /** A scorer from a function that gives one row's cost. */
 export function perRow(

@@ -1,4 +1,4 @@
-import type { WorkerFilter, WorkerPicker, WorkerScorer } from "./contract.js";
+import type { WorkerFilter, WorkerPicker, WorkerScorer } from "./components.js";
 import { lowestCost } from "./lowest-cost.js";
 
 export interface WorkerSelectionPolicyOptions {

@@ -1,0 +1,58 @@
+// Building a pool with its policy: the factory's call, and what may go wrong in it.
+import type { Clock } from "../core/clock.js";
+import { WarmrouteError } from "../core/errors.js";
+import { describe } from "../core/ids.js";
+import type { Logger } from "../core/log.js";
+import type { RoutingPartition } from "../core/types.js";
+import type { WorkerSelectionFactory, WorkerSelectionInit } from "../plugins/worker-selection/contract.js";
+import { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
+import { closePolicy } from "./close-policy.js";
+import { SelectionCore, type SelectionCoreOptions } from "./selection-core.js";
+
+/** Calls a factory. Throws `provider` when it throws, `invalid_plugin` when what it returns is no policy. */
+export function makePolicy(factory: WorkerSelectionFactory, init: WorkerSelectionInit): WorkerSelectionPolicy {
+  let policy: unknown;
+  try {
+    policy = factory(init);
+  } catch (cause) {
+    const { model, routingGroup } = init.partition;
+    throw new WarmrouteError("provider", `the worker-selection factory failed for ${init.role} workers`, {
+      cause,
+      details: { model, routingGroup, role: init.role },
+    });
+  }
+  if (policy instanceof WorkerSelectionPolicy) return policy;
+  const given = describe(policy);
+  throw new WarmrouteError("invalid_plugin", `a worker-selection factory must return a policy, not ${given}`);
+}
+
+export interface PoolOptions extends Omit<SelectionCoreOptions, "policy"> {
+  factory: WorkerSelectionFactory;
+  partition: RoutingPartition;
+  clock: Clock;
+  log: Logger;
+}
+
+/**
+ * A pool with a policy of its own; the policy draws from the pool's generator. Throws as makePolicy() does, and
+ * `invalid_plugin` for a component that is none; a policy that was made is closed then.
+ */
+export function createPool({ factory, partition, clock, ...options }: PoolOptions): SelectionCore {
+  const { kernel, config, role, log } = options;
+  let core: SelectionCore | undefined;
+  const policy = makePolicy(factory, {
+    config,
+    role,
+    partition,
+    random: () => (core?.kernel ?? kernel).random(),
+    now: () => clock.now(),
+    log,
+  });
+  try {
+    core = new SelectionCore({ ...options, policy });
+    return core;
+  } catch (error) {
+    void closePolicy(policy, log);
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+import type { KvRouterConfig } from "../core/config.js";
+import type { SelectionContext } from "../plugins/worker-selection/components.js";
+import type { AffinityTarget, Binding } from "./binding.js";
+import type { PoolRequest } from "./pool.js";
+
+/** The pool's generator, as a policy draws from it. */
+export interface Draws {
+  random(): number;
+  randomBelow(n: number): number;
+}
+
+/** Draws of `unit`, a number in [0, 1). */
+export function drawsOf(unit: () => number): Draws {
+  return {
+    random: unit,
+    randomBelow(n) {
+      if (!Number.isInteger(n) || n < 1) throw new RangeError("randomBelow() needs a whole number of at least 1");
+      return Math.floor(unit() * n);
+    },
+  };
+}
+
+const noAttributes: ReadonlyMap<string, string> = new Map();
+
+/** One request as a policy's components see it. `config` has the request's override. */
+export function selectionContext(
+  request: PoolRequest,
+  promptTokens: number,
+  blockSize: number,
+  config: KvRouterConfig,
+  affinityTarget: AffinityTarget | undefined,
+  binding: Binding | undefined,
+  draws: Draws,
+): SelectionContext {
+  const { sessionContext, expectedOutputTokens, priorityJump = 0, strictPriority = 0 } = request;
+  const override = request.configOverride?.routerTemperature;
+  return {
+    promptTokens,
+    requestBlocks: Math.ceil(promptTokens / blockSize),
+    blockSize,
+    tracksPrefillTokens: config.routerTrackPrefillTokens,
+    ...(sessionContext && { sessionContext }),
+    ...(affinityTarget && { affinityTarget }),
+    ...(binding?.dpRank !== undefined && { pinnedWorker: { workerId: binding.workerId, dpRank: binding.dpRank } }),
+    ...(expectedOutputTokens !== undefined && { expectedOutputTokens }),
+    priorityJump,
+    strictPriority,
+    ...(override !== undefined && { routerTemperatureOverride: override }),
+    attributes: request.attributes ?? noAttributes,
+    random: draws.random,
+    randomBelow: draws.randomBelow,
+  };
+}
