@@ -2,6 +2,8 @@
 export * from "./index.js";
 export {
   type FetchHandler,
+  loadCatalog,
+  loadPolicy,
   type RunningServer,
   type ServerOptions,
   startServer,

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { registerBench } from "./bench.js";
+import { registerCheck } from "./check.js";
 import { registerExplain } from "./explain.js";
 import { registerHash } from "./hash.js";
 import { registerReplay } from "./replay.js";
@@ -22,7 +23,15 @@ export async function main(argv: readonly string[]): Promise<number> {
       writeErr: (text) => void (json || process.stderr.write(text)),
       outputError: () => {},
     });
-  for (const register of [registerServe, registerHash, registerExplain, registerReplay, registerTrace, registerBench]) {
+  for (const register of [
+    registerServe,
+    registerCheck,
+    registerHash,
+    registerExplain,
+    registerReplay,
+    registerTrace,
+    registerBench,
+  ]) {
     register(program);
   }
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);

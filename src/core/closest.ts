@@ -1,8 +1,10 @@
-/** The name that a mistyped one most likely meant: fewest edits, at most a third of its length; else undefined. */
+/** The name that a mistyped one most likely meant: fewest edits, at most a third of its length (one, if shorter); else undefined. */
 export function closest(name: string, names: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let fewest = Math.max(1, Math.floor(name.length / 3)) + 1;
+  // Of a single letter nothing is left to go by.
+  let fewest = Math.min(name.length, Math.max(1, Math.floor(name.length / 3)) + 1);
   for (const candidate of names) {
+    if (Math.abs(candidate.length - name.length) >= fewest) continue;
     const n = edits(name, candidate);
     if (n < fewest) {
       fewest = n;

@@ -5,6 +5,8 @@ export interface ParameterIssue {
   readonly message: string;
   /** The keys that the schema does not know. */
   readonly keys?: readonly string[];
+  /** Those that it does know, for a suggestion; zod's need not say. */
+  readonly known?: readonly string[];
 }
 
 /** What `parse` needs of a schema; every zod schema has it. */

@@ -1,5 +1,6 @@
 // The policy file, parsed: which plugins run, and the classes that requests queue in.
 import type { WorkerRole } from "../../core/types.js";
+import type { SingleKindName } from "../kinds.js";
 
 /** Where something stands in the policy file: a path as `a.b[0]`, and a 1-based position where a file was read. */
 export interface Place {
@@ -66,9 +67,11 @@ export interface PolicyProfiles {
   readonly models: ReadonlyMap<string, PolicyProfile>;
 }
 
+/** The sections that name one plugin, by kind: `requestClassifier` is one. */
+type SingleSections = { readonly [K in SingleKindName]?: PluginSpec };
+
 /** A checked policy file; made by `parsePolicy` only. */
-export interface RouterPolicy extends PolicyProfiles {
+export interface RouterPolicy extends PolicyProfiles, SingleSections {
   readonly file?: string;
   readonly workerSelection?: WorkerSelectionSection;
-  readonly requestClassifier?: PluginSpec;
 }
