@@ -58,12 +58,12 @@ export class PolicyRun {
    * were written.
    */
   decide(kernel: Kernel, ctx: SelectionContext, hasTaints: boolean, explain: boolean): number {
-    this.explained = undefined;
     const usable = hasTaints ? ~0 : ~WorkerInputs.PREFERRED_TAINT;
     const choiceInputs = this.#choiceInputs & usable;
     const filterInputs = this.#filterInputs & usable;
     const filters = this.#policy.filters.length > 0;
     let n = kernel.exports.prepare(filters ? filterInputs : choiceInputs);
+    this.explained = undefined;
     if (n < 0) return n;
     kernel.sync();
     let chosen: number;

@@ -1,4 +1,5 @@
 // One pool as the tests of worker selection build it.
+import { expect } from "vitest";
 import "../../src/kernel/inlined.js";
 import { type KvRouterConfig, parseConfig } from "../../src/core/config.js";
 import type { Logger } from "../../src/core/log.js";
@@ -8,7 +9,11 @@ import { hashTokens } from "../../src/kernel/hash.js";
 import { Kernel } from "../../src/kernel/kernel.js";
 import type { PluginParameters } from "../../src/plugins/parameters.js";
 import { builtInProviders, defaultSelection } from "../../src/plugins/worker-selection/built-in.js";
-import type { WorkerSelectionFactory } from "../../src/plugins/worker-selection/contract.js";
+import type {
+  WorkerPicker,
+  WorkerScorer,
+  WorkerSelectionFactory,
+} from "../../src/plugins/worker-selection/contract.js";
 import { WorkerSelectionPolicy, type WorkerSelectionPolicyOptions } from "../../src/plugins/worker-selection/policy.js";
 import { createPool } from "../../src/scheduling/policy-factory.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
@@ -106,8 +111,9 @@ export function holds(
   if (refused) throw new Error(`the store was refused: ${refused}`);
 }
 
-/** Puts requests in flight on a rank, each with prefill tokens and blocks of its own. */
 let nextHash = 1n << 40n;
+
+/** Puts requests in flight on a rank, each with prefill tokens and blocks of its own. */
 export function load(core: SelectionCore, workerId: string, requests: number, prefillTokens = 0, blocks = 0): void {
   const rank = core.ranks.get(workerId, 0)!;
   for (let i = 0; i < requests; i++) {
@@ -115,3 +121,26 @@ export function load(core: SelectionCore, workerId: string, requests: number, pr
     core.reserve(`load-${nextHash++}`, rank, hashes, prefillTokens, prefillTokens);
   }
 }
+
+// ---- components
+
+/** A pool of four workers under a policy made of these components. */
+export const policyPool = (options: Partial<WorkerSelectionPolicyOptions>, setUp: PoolSetUp = {}) =>
+  corePool({ workers: workers(4), ...setUp, policy: custom(options) });
+
+/** A scorer that gives these costs. */
+export const costs = (...values: number[]): WorkerScorer => ({ score: (_ctx, _rows, out) => out.set(values) });
+
+/** A picker that returns this, whatever it is. */
+export const picks = (row: unknown): WorkerPicker => ({ pick: () => row as number });
+
+/** Notes what a component saw, and answers for it. */
+export function noted<T>(list: unknown[], seen: unknown, answer: T): T {
+  list.push(seen);
+  return answer;
+}
+
+/** The next number of a pool's generator. */
+export const nextDraw = (core: SelectionCore): number => core.kernel.random();
+
+export const coded = (code: string, more: object = {}) => expect.objectContaining({ code, ...more });

@@ -1,0 +1,321 @@
+// Filters → scorers → picker, and what each of them sees (spec: plugins.md §3).
+import { describe, expect, it } from "vitest";
+import type { SelectionContext, WorkerPicker, WorkerScorer } from "../../src/plugins/worker-selection/components.js";
+import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
+import { guardViews } from "../../src/plugins/worker-selection/guarded-views.js";
+import { perRow } from "../../src/plugins/worker-selection/per-row.js";
+import type { PoolRequest } from "../../src/scheduling/pool.js";
+import { coded, costs, holds, nextDraw, noted, policyPool as poolOf, prompt, SIZE, workers } from "./pool.js";
+
+const { CACHE, LOAD, PREFERRED_TAINT, OCCUPANCY, LATENCY, NETWORK, NONE } = WorkerInputs;
+const tokens = prompt(1, 4);
+
+describe("the pipeline", () => {
+  it("runs filters row by row, then scorers in order over the survivors, then the picker", () => {
+    const calls: string[] = [];
+    const id = (rows: { workerId(row: number): string }, row: number) => rows.workerId(row);
+    const all = (rows: { length: number; workerId(row: number): string }) =>
+      Array.from({ length: rows.length }, (_, row) => rows.workerId(row)).join();
+    const core = poolOf({
+      filters: [
+        { keep: (_, rows, row) => noted(calls, `a${id(rows, row)}`, id(rows, row) !== "2") },
+        { keep: (_, rows, row) => noted(calls, `b${id(rows, row)}`, id(rows, row) !== "3") },
+      ],
+      scorers: [
+        { score: (_, rows, out) => noted(calls, `s0:${all(rows)}`, out.set([1, 2])) },
+        { score: (_, rows, out) => noted(calls, `s1:${all(rows)}`, out.set([10, 5])) },
+      ],
+      picker: { pick: (_, rows) => noted(calls, `p:${all(rows)}:${rows.costs.join()}`, 1) },
+    });
+    const selection = core.select({ tokens });
+    expect(selection.worker).toEqual({ workerId: "4", dpRank: 0 });
+    expect(calls).toEqual(["a1", "b1", "a2", "a3", "b3", "a4", "b4", "s0:1,4", "s1:1,4", "p:1,4:11,7"]);
+    expect(core.loads().map((row) => row.activeRequests)).toEqual([0, 0, 0, 1]);
+  });
+
+  it("takes the lowest cost where no picker is given, ties by one draw", () => {
+    const core = poolOf({ scorers: [costs(2, 1, 1, 3)] });
+    const twin = poolOf({});
+    for (let i = 0; i < 50; i++) {
+      const index = Math.floor(nextDraw(twin) * 2);
+      const selection = core.select({ tokens });
+      expect(selection).toMatchObject({ worker: { workerId: ["2", "3"][index] }, tieDraw: index, reason: "tie" });
+      selection.booking.free();
+    }
+  });
+
+  it("gives every row 0 without scorers", () => {
+    const seen: number[][] = [];
+    const core = poolOf({ picker: { pick: (_, rows) => noted(seen, [...rows.costs], 2) } });
+    expect(core.select({ tokens }).worker.workerId).toBe("3");
+    expect(seen).toEqual([[0, 0, 0, 0]]);
+  });
+
+  it("adds in the order of the scorers, as the numbers round", () => {
+    const seen: number[][] = [];
+    const core = poolOf(
+      {
+        scorers: [costs(0.1), costs(0.2), costs(0.3)],
+        picker: { pick: (_, rows) => noted(seen, [...rows.costs], 0) },
+      },
+      { workers: workers(1) },
+    );
+    core.select({ tokens });
+    expect(seen).toEqual([[0.1 + 0.2 + 0.3]]);
+  });
+
+  it("hands each scorer NaN in every slot", () => {
+    const seen: number[][] = [];
+    const scorer: WorkerScorer = { score: (_, _rows, out) => noted(seen, [...out], out.fill(1)) };
+    poolOf({ scorers: [scorer, scorer] }).select({ tokens });
+    expect(seen).toEqual([Array(4).fill(Number.NaN), Array(4).fill(Number.NaN)]);
+  });
+
+  it("tells the request", () => {
+    const seen: SelectionContext[] = [];
+    const core = poolOf({ picker: { pick: (ctx) => noted(seen, ctx, 0) } });
+    const sessionContext = { sessionId: "s", sessionFinal: false };
+    const attributes = new Map([["tenant", "a"]]);
+    core.select({ tokens: prompt(1, 2, 1) });
+    core.select({
+      tokens,
+      sessionContext,
+      attributes,
+      affinityTarget: { workerId: 3 },
+      expectedOutputTokens: 7,
+      priorityJump: -1.5,
+      strictPriority: 2,
+      configOverride: { routerTemperature: 0.5, trackPrefillTokens: false },
+    });
+    core.select({ tokens, pinnedWorker: { workerId: "2" }, affinityTarget: { workerId: "1", dpRank: 0 } });
+    const functions = { random: expect.any(Function), randomBelow: expect.any(Function) };
+    const plain = { blockSize: SIZE, tracksPrefillTokens: true, priorityJump: 0, strictPriority: 0 };
+    expect(seen).toEqual([
+      { ...plain, promptTokens: 33, requestBlocks: 3, attributes: new Map(), ...functions },
+      {
+        ...{ promptTokens: 64, requestBlocks: 4, blockSize: SIZE, tracksPrefillTokens: false },
+        ...{ sessionContext, attributes, affinityTarget: { workerId: "3" }, expectedOutputTokens: 7 },
+        ...{ priorityJump: -1.5, strictPriority: 2, routerTemperatureOverride: 0.5, ...functions },
+      },
+      {
+        ...{ ...plain, promptTokens: 64, requestBlocks: 4, attributes: new Map(), ...functions },
+        ...{ affinityTarget: { workerId: "1", dpRank: 0 }, pinnedWorker: { workerId: "2", dpRank: 0 } },
+      },
+    ]);
+    expect(Object.keys(seen[0]!)).not.toContain("pinnedWorker");
+  });
+
+  it("draws from the pool's generator", () => {
+    const seen: number[] = [];
+    const core = poolOf({ picker: { pick: (ctx) => noted(seen, [ctx.random(), ctx.randomBelow(1000)], 0) } });
+    const twin = poolOf({});
+    core.select({ tokens });
+    expect(seen).toEqual([[nextDraw(twin), Math.floor(nextDraw(twin) * 1000)]]);
+    expect(nextDraw(core)).toBe(nextDraw(twin));
+  });
+});
+
+describe("inputs", () => {
+  const groups = ["cache", "load", "preferredTaintMultiplier", "latency", "network"] as const;
+  const request: PoolRequest = { tokens, routingConstraints: { preferredTaints: { a: 1 } } };
+
+  it.each([
+    ["nothing", undefined, []],
+    ["NONE", NONE, []],
+    ["CACHE", CACHE, ["cache"]],
+    ["LOAD", LOAD, ["load"]],
+    ["PREFERRED_TAINT", PREFERRED_TAINT, ["preferredTaintMultiplier"]],
+    ["OCCUPANCY", OCCUPANCY, []],
+    ["LATENCY", LATENCY, ["latency"]],
+    ["NETWORK", NETWORK, ["network"]],
+    ["two", CACHE | LOAD, ["cache", "load"]],
+  ] as const)("%s: a component sees only what it asked for, whatever others did", (_, requiredInputs, visible) => {
+    const seen: string[][] = [];
+    const look = <T>(rows: object, answer: T): T => {
+      const visibleHere = groups.filter((group) => (rows as Record<string, unknown>)[group] !== undefined);
+      return noted(seen, visibleHere, answer);
+    };
+    const everything = CACHE | LOAD | PREFERRED_TAINT | LATENCY | NETWORK;
+    const all = { requiredInputs: everything };
+    const given = requiredInputs === undefined ? {} : { requiredInputs };
+    const core = poolOf({
+      filters: [
+        { ...all, keep: () => true },
+        { ...given, keep: (_ctx, rows) => look(rows, true) },
+      ],
+      scorers: [
+        perRow(everything, () => 0),
+        { ...given, score: (_ctx, rows, out) => look(rows, void out.fill(0)) },
+        perRow(everything, () => 0),
+      ],
+      picker: { ...given, pick: (_ctx, rows) => look(rows, 0) },
+    });
+    core.select(request);
+    expect(seen).toEqual(Array(6).fill(visible));
+  });
+
+  it("reads what a component requires once", () => {
+    let reads = 0;
+    const scorer = {
+      get requiredInputs() {
+        return reads++ === 0 ? LOAD : CACHE;
+      },
+      score(_: unknown, rows: { load?: object; cache?: object }, out: Float64Array) {
+        out.fill(rows.load && !rows.cache ? 0 : Number.NaN);
+      },
+    };
+    const core = poolOf({ scorers: [scorer] });
+    for (let i = 0; i < 3; i++) core.select({ tokens });
+    expect([reads, core.usesIndex]).toEqual([1, false]);
+  });
+
+  it("latency and network are unknown until a source feeds them", () => {
+    const seen: unknown[] = [];
+    const core = poolOf({
+      scorers: [
+        {
+          requiredInputs: LATENCY | NETWORK,
+          score(_, { latency, network }, out) {
+            const { ttftMsMean, itlMsMean, errorRate, samples } = latency!;
+            seen.push([...ttftMsMean, ...itlMsMean, ...errorRate, ...samples, ...network!.rttMs]);
+            seen.push([...network!.sameRegion]);
+            out.fill(0);
+          },
+        },
+      ],
+    });
+    core.select({ tokens });
+    expect(seen).toEqual([Array(20).fill(Number.NaN), [0, 0, 0, 0]]);
+  });
+
+  it("no multiplier without preferred taints, or with a pin", () => {
+    const seen: unknown[] = [];
+    const multiplier = perRow(PREFERRED_TAINT, (_, rows, row) => {
+      seen.push(rows.preferredTaintMultiplier?.[row]);
+      return 0;
+    });
+    const core = poolOf({ scorers: [multiplier] }, { workers: [{ workerId: 1, taints: ["a"] }, { workerId: 2 }] });
+    core.select({ tokens });
+    core.select(request);
+    core.select({ ...request, pinnedWorker: { workerId: 1 } });
+    core.select({ ...request, routingConstraints: { requiredTaints: ["a"] } });
+    expect(seen).toEqual([undefined, undefined, expect.closeTo(0.46692, 5), 1, undefined, undefined]);
+  });
+
+  it("tells labels and ids by row", () => {
+    const seen: unknown[] = [];
+    const look: WorkerPicker = {
+      pick(_, rows) {
+        for (let row = 0; row < rows.length; row++) {
+          seen.push([rows.workerId(row), rows.dpRank[row], rows.label(row, "zone"), rows.label(row, "constructor")]);
+        }
+        return 0;
+      },
+    };
+    const ids = [
+      { workerId: "18446744073709551615", labels: { zone: "b" } },
+      { workerId: 7, dpStart: 3, dpSize: 2, labels: { zone: "a" } },
+    ];
+    poolOf({ picker: look }, { workers: ids }).select({ tokens });
+    expect(seen).toEqual([
+      ["7", 3, "a", undefined],
+      ["7", 4, "a", undefined],
+      ["18446744073709551615", 0, "b", undefined],
+    ]);
+  });
+
+  it("without CACHE the pool keeps no index: events are refused and counted, loads stand alone", () => {
+    const core = poolOf({ scorers: [perRow(LOAD, (_, rows, row) => rows.load!.activePrefillTokens[row]!)] });
+    expect(core.usesIndex).toBe(false);
+    expect(() => holds(core, "1", tokens, 4)).toThrow("no_index");
+    expect(core.contents.refused).toBe(1);
+    const selection = core.select({ tokens, pinnedWorker: { workerId: 1 } });
+    expect(selection).toMatchObject({ effectivePrefillTokens: 64, evidence: "none", overlap: { deviceBlocks: 0 } });
+    expect(core.loads()[0]).toMatchObject({ activePrefillTokens: 64, activeDecodeBlocks: 4, activeRequests: 1 });
+  });
+
+  it.each([
+    ["a filter", { filters: [{ requiredInputs: CACHE, keep: () => true }] }],
+    ["a scorer", { scorers: [costs(0, 0, 0, 0), perRow(CACHE, () => 0)] }],
+    ["the picker", { picker: { requiredInputs: CACHE, pick: () => 0 } }],
+  ])("CACHE of %s makes the pool keep an index", (_, options) => {
+    expect(poolOf(options).usesIndex).toBe(true);
+  });
+
+  it.each([
+    ["an unknown bit", { scorers: [{ requiredInputs: 8, score() {} }] }],
+    ["a fraction", { scorers: [{ requiredInputs: 1.5, score() {} }] }],
+    ["a negative number", { filters: [{ requiredInputs: -1, keep: () => true }] }],
+    ["a list", { scorers: [{ requiredInputs: ["CACHE"] as never, score() {} }] }],
+    ["a filter without keep()", { filters: [{} as never] }],
+    ["a scorer that is a function", { scorers: [(() => 0) as never] }],
+    ["a scorer that is null", { scorers: [null as never] }],
+    ["a picker without pick()", { picker: {} as never }],
+  ])("refuses %s when the pool is built, and closes the policy", (_, options) => {
+    let closed = 0;
+    expect(() => poolOf({ ...options, close: () => void closed++ })).toThrow(coded("invalid_plugin"));
+    expect(closed).toBe(1);
+  });
+});
+
+describe("views", () => {
+  it("throw after their call in guarded builds, and work during it", () => {
+    const kept: (() => unknown)[] = [];
+    const core = poolOf({
+      filters: [
+        {
+          requiredInputs: LOAD,
+          keep: (_, rows, row) => noted(kept, () => rows.length, rows.load!.isAvailable[row] === 1),
+        },
+      ],
+      scorers: [
+        {
+          requiredInputs: CACHE,
+          score(_, rows, out) {
+            const { slot, cache } = rows;
+            kept.push(
+              () => rows.workerId(0),
+              () => slot[0],
+              () => cache!.deviceOverlapBlocks,
+              () => cache!.hasTierMatches,
+              () => out[0],
+              () => {
+                out[0] = 5;
+              },
+              () => out.fill(0),
+            );
+            out.fill(1);
+            out[1] = cache!.deviceOverlapBlocks[1]! + Math.min(...slot) + [...rows.dpRank].length - 4;
+          },
+        },
+      ],
+      picker: { pick: (_, rows) => noted(kept, () => rows.costs[0], rows.costs.indexOf(0)) },
+    });
+    guardViews(true);
+    try {
+      expect(core.select({ tokens }).worker.workerId).toBe("2");
+      expect(kept.length).toBe(12);
+      for (const use of kept) expect(use).toThrow(coded("policy_failed"));
+    } finally {
+      guardViews(false);
+    }
+  });
+
+  it("a scorer that keeps its view and writes later changes nothing", () => {
+    const kept: Float64Array[] = [];
+    const core = poolOf({
+      scorers: [{ score: (_, _rows, out) => noted(kept, out, out.set([3, 1, 2, 3])) }, costs(0, 0, 0, 0)],
+      picker: {
+        pick(_, { costs: totals }) {
+          kept[0]![0] = -100;
+          expect([...totals]).toEqual([3, 1, 2, 3]);
+          return totals.indexOf(1);
+        },
+      },
+    });
+    for (let i = 0; i < 3; i++) {
+      expect(core.select({ tokens }).worker.workerId).toBe("2");
+      for (const view of kept) view[2] = Number.NaN;
+    }
+  });
+});
