@@ -61,7 +61,8 @@ export interface RequestClassifierContext {
 export interface RequestClassifier {
   /**
    * Called once for each logical request; answers the same request, now or later. The part before the first
-   * `await` must be quick: it holds up other classifications. `signal` fires when the caller gives up.
+   * `await` must be quick: it holds up other classifications. `signal` fires when the caller gives up; a method that
+   * declares the request as its only parameter gets none, for making one takes longer than a whole selection.
    */
   classify?(request: ClassifyRequest, signal: AbortSignal): ClassifyRequest | Promise<ClassifyRequest>;
   /** Called with one event at a time, in order; the next waits until this one is done. */

@@ -52,12 +52,16 @@ export class PendingClassification {
   }
 
   /**
-   * Waits for what a plugin answered, whose signal is the controller's. Rejects with what `failed` makes of the
+   * Waits for what a plugin answered, whose signal, if it has one, is the controller's. Rejects with what `failed` makes of the
    * plugin's reason; what comes after a stop is ignored.
    */
-  async answer(answer: unknown, controller: AbortController, failed: (cause: unknown) => unknown): Promise<unknown> {
+  async answer(
+    answer: unknown,
+    controller: AbortController | undefined,
+    failed: (cause: unknown) => unknown,
+  ): Promise<unknown> {
     this.#controller = controller;
-    if (this.#stopped) controller.abort(this.#stopped.reason);
+    if (this.#stopped) controller?.abort(this.#stopped.reason);
     const value = await new Promise((resolve, reject) => {
       // Not Promise.resolve(): that reads `constructor` of a promise, which may throw.
       new Promise((settle) => settle(answer)).then(resolve, (cause) => reject(failed(cause)));

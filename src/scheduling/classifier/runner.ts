@@ -43,7 +43,8 @@ export interface ClassifierStats {
 /** One call of the plugin. */
 interface PluginCall {
   request: ClassifierRequest;
-  controller: AbortController;
+  /** Of the signal that the plugin got, if it takes one. */
+  controller: AbortController | undefined;
   answer: unknown;
 }
 
@@ -57,6 +58,7 @@ interface PluginCall {
 export class ClassifierRunner implements LifecycleOwner {
   readonly #options: ClassifierRunnerOptions;
   readonly #classifies: boolean;
+  readonly #takesSignal: boolean;
   readonly #events: EventDelivery;
   readonly #live = new Map<string, RequestLifecycle>();
   /** The last lifecycle of each id, while its terminal event is on its way. */
@@ -76,6 +78,8 @@ export class ClassifierRunner implements LifecycleOwner {
     this.#options = options;
     const { classifier, log, classifyTimeoutMs } = options;
     this.#classifies = classifier.classify !== undefined;
+    // A signal costs more than a whole selection does, and most plugins answer at once and declare none.
+    this.#takesSignal = classifier.classify?.length !== 1;
     this.#events = new EventDelivery({
       classifier,
       log,
@@ -144,11 +148,13 @@ export class ClassifierRunner implements LifecycleOwner {
 
   #call(lifecycle: RequestLifecycle, input: ClassifyInput): PluginCall {
     const request = new ClassifierRequest(lifecycle, input, this.#options.allowPriority === true);
-    const controller = new AbortController();
+    const controller = this.#takesSignal ? new AbortController() : undefined;
     this.#classified++;
     this.#calling = true;
     try {
-      return { request, controller, answer: this.#options.classifier.classify!(request, controller.signal) };
+      // Absent only where the plugin declares no parameter for it.
+      const signal = controller?.signal as AbortSignal;
+      return { request, controller, answer: this.#options.classifier.classify!(request, signal) };
     } catch (cause) {
       request.take();
       throw pluginFailed(cause);
