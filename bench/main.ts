@@ -6,6 +6,7 @@ import { churnSuite } from "./rows/churn.js";
 import { hashSuite } from "./rows/hash.js";
 import { lookupSuites } from "./rows/lookup.js";
 import { lookupSelfSuites } from "./rows/lookup-self.js";
+import { pluginsSuite } from "./rows/plugins.js";
 import { requestSuite } from "./rows/request.js";
 import { selectSuite } from "./rows/select.js";
 import { sizeSuite } from "./rows/size.js";
@@ -30,6 +31,7 @@ const suites: readonly Suite[] = [
   churnSuite,
   selectSuite,
   requestSuite,
+  pluginsSuite,
 ];
 
 /** Runs the bench and writes its table or its JSON; the exit code, 0 unless a row has an error. */
