@@ -4,6 +4,7 @@ import type { ErrorCode } from "../core/errors.js";
 import { describe } from "../core/ids.js";
 import { identifier } from "./names.js";
 import type { ParameterIssue } from "./parameters.js";
+import { pathText, shortened } from "./problem.js";
 
 /** A problem before it is placed in a document. */
 export interface SchemaProblem {
@@ -25,7 +26,6 @@ interface Issue extends ParameterIssue {
   readonly divisor?: number;
   readonly values?: readonly unknown[];
   readonly pattern?: string;
-  readonly discriminator?: string;
   readonly options?: readonly unknown[];
   readonly errors?: readonly (readonly Issue[])[];
 }
@@ -41,12 +41,24 @@ interface Checked {
 
 /** The issues of a schema as problems. */
 export const schemaProblems = (issues: readonly ParameterIssue[], checked: Checked): SchemaProblem[] =>
-  issues.flatMap((issue) => problemsOfIssue(issue, checked));
+  withoutSuspects(issues.flatMap((issue) => problemsOfIssue(issue, checked)));
+
+/** A key that is missing only because it is misspelt is one mistake: the misspelt key says it. */
+export function withoutSuspects(problems: readonly SchemaProblem[]): SchemaProblem[] {
+  const meant = new Set(
+    problems.flatMap(({ code, path, suggestion }) =>
+      code === "unknown_key" && suggestion !== undefined ? [pathText([...path.slice(0, -1), suggestion])] : [],
+    ),
+  );
+  return problems.filter(
+    ({ code, path }) => !(["missing_key", "incomplete_profile"].includes(code) && meant.has(pathText(path))),
+  );
+}
 
 function problemsOfIssue(issue: Issue, checked: Checked): readonly SchemaProblem[] {
   const { input, schema, textOf } = checked;
   const { path } = issue;
-  const text = textOf(path) || "the document";
+  const text = shortened(textOf(path)) || "the document";
   const value = valueAt(input, path);
   const problem = (code: ErrorCode, fault: string, more: Partial<SchemaProblem> = {}): SchemaProblem[] => [
     { code, path, of: "value", message: `${text} ${fault}`, ...more },
@@ -103,7 +115,7 @@ export function unknownKey(
 ): SchemaProblem {
   const merge = path.at(-1) === "<<";
   const fault = merge ? "is a merge key, which is not supported: write the keys out" : "is not a known key";
-  const message = `${textOf(path)} ${fault}`;
+  const message = `${shortened(textOf(path))} ${fault}`;
   return { code: "unknown_key", path, of: "key", message, ...suggest(String(path.at(-1)), known) };
 }
 
@@ -119,14 +131,10 @@ export function suggest(name: string, names: Iterable<string>): { suggestion?: s
 
 /** The problems of the branch that was meant: told by a field, or the only one that takes a value of this type. */
 function unionProblems(issue: Issue, checked: Checked): readonly SchemaProblem[] | undefined {
-  const { path, message, discriminator, options, errors } = issue;
-  if (discriminator !== undefined && options) {
-    return problemsOfIssue(
-      { code: "invalid_value", path: [...path, discriminator], values: options, message },
-      checked,
-    );
-  }
-  const meant = errors?.filter(([first]) => first && !(first.code === "invalid_type" && first.path.length === 0));
+  const { path, message, options, errors } = issue;
+  // The path leads to the field that tells the branches apart.
+  if (options) return problemsOfIssue({ code: "invalid_value", path, values: options, message }, checked);
+  const meant = errors?.filter((branch) => branch.some((inner) => inner.path.length > 0 || inner.keys));
   if (meant?.length !== 1) return undefined;
   return meant[0]!.flatMap((inner) => problemsOfIssue({ ...inner, path: [...path, ...inner.path] }, checked));
 }

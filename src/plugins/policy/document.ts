@@ -14,7 +14,7 @@ import {
   type Scalar,
 } from "yaml";
 import type { ErrorCode } from "../../core/errors.js";
-import { type PolicyProblem, pathText } from "../problem.js";
+import { type PolicyProblem, pathText, shortened } from "../problem.js";
 import { unknownKey } from "../schema-issues.js";
 import type { Place } from "./contract.js";
 
@@ -167,7 +167,7 @@ class Reader {
       const keyPath = [...path, name];
       const entry = { keyAt, node: this.read(value, keyAt, keyPath) };
       if (entries.has(name)) {
-        const message = `${pathText(keyPath)} is given twice`;
+        const message = `${shortened(pathText(keyPath))} is given twice`;
         this.problems.push({ code: "duplicate_key", path: pathText(keyPath), message, offset: keyAt });
       } else if (name === "<<" || name === "__proto__") {
         const { code, message } = unknownKey(keyPath, known(), pathText);

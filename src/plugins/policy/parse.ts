@@ -3,7 +3,7 @@ import { describe } from "../../core/ids.js";
 import { workerRoles } from "../../core/types.js";
 import { pluginKinds, singleKinds } from "../kinds.js";
 import { type PolicyProblem, pathText, problemsError } from "../problem.js";
-import { type SchemaProblem, schemaProblems } from "../schema-issues.js";
+import { type SchemaProblem, schemaProblems, withoutSuspects } from "../schema-issues.js";
 import type { PluginSpec, PolicyProfile, RouterPolicy, WorkerSelectionSection } from "./contract.js";
 import type { PolicyDocument } from "./document.js";
 import { FrozenMap } from "./frozen-map.js";
@@ -43,18 +43,6 @@ function rulesOf(document: PolicyDocument): SchemaProblem[] {
   const { value } = document;
   const isMapping = typeof value === "object" && value !== null && !Array.isArray(value);
   return isMapping ? ruleProblems(value as Readonly<Record<string, unknown>>) : [];
-}
-
-/** A key that is missing only because it is misspelt is one mistake: the misspelt key says it. */
-function withoutSuspects(problems: readonly SchemaProblem[]): SchemaProblem[] {
-  const meant = new Set(
-    problems.flatMap(({ code, path, suggestion }) =>
-      code === "unknown_key" && suggestion !== undefined ? [pathText([...path.slice(0, -1), suggestion])] : [],
-    ),
-  );
-  return problems.filter(
-    ({ code, path }) => !(["missing_key", "incomplete_profile"].includes(code) && meant.has(pathText(path))),
-  );
 }
 
 function placed({ code, path, of, message, suggestion }: SchemaProblem, document: PolicyDocument): PolicyProblem {

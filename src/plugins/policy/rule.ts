@@ -1,7 +1,7 @@
 // What the rules have in common: values that may be of any type, and the problems they find.
 import type { ErrorCode } from "../../core/errors.js";
 import { identifier, listed, sortedNames } from "../names.js";
-import { pathText } from "../problem.js";
+import { pathText, shortened } from "../problem.js";
 import type { SchemaProblem } from "../schema-issues.js";
 
 export type Mapping = Readonly<Record<string, unknown>>;
@@ -21,7 +21,7 @@ export function problem(
   fault: string,
   suggestion = {},
 ): SchemaProblem {
-  return { code, path, of, message: `${pathText(path)} ${fault}`, ...suggestion };
+  return { code, path, of, message: `${shortened(pathText(path))} ${fault}`, ...suggestion };
 }
 
 /** Each name that an earlier one has already. */
@@ -30,7 +30,14 @@ export function repeats(names: readonly (string | undefined)[], pathOf: (i: numb
   return names.flatMap((name, i) => {
     const first = name === undefined ? undefined : seen.get(name);
     if (first !== undefined) {
-      return [problem("duplicate_name", pathOf(i), "value", `repeats the name ${name} of ${pathText(pathOf(first))}`)];
+      return [
+        problem(
+          "duplicate_name",
+          pathOf(i),
+          "value",
+          `repeats the name ${shortened(name!)} of ${pathText(pathOf(first))}`,
+        ),
+      ];
     }
     if (name !== undefined) seen.set(name, i);
     return [];
