@@ -7,11 +7,8 @@ export interface EventDeliveryOptions {
   log: Logger;
   /** Milliseconds after which a callback that does not end is left alone. */
   timeoutMs: number | undefined;
-  /**
-   * A callback is over, with it the lifecycle of a terminal event. Answers whether someone waited for that, who
-   * then goes before the next event.
-   */
-  released(ended: RequestLifecycle | undefined): boolean;
+  /** A callback is over, and with a terminal event the lifecycle that it ends. */
+  released(ended: RequestLifecycle | undefined): void;
 }
 
 /**
@@ -32,7 +29,6 @@ export class EventDelivery {
   #queue: { event: ClassifyEvent; ends: RequestLifecycle | undefined }[] = [];
   #next = 0;
   #scheduled = false;
-  #closed = false;
   /** Goes on without the callback whose promise is pending. */
   #abandon: (() => void) | undefined;
 
@@ -47,10 +43,6 @@ export class EventDelivery {
 
   /** Queues an event; `ends` is the lifecycle that it ends. It is delivered shortly after, never at once. */
   push(event: ClassifyEvent, ends?: RequestLifecycle): void {
-    if (this.#closed) {
-      this.dropped++;
-      return;
-    }
     this.#queue.push({ event, ends });
     this.#schedule();
   }
@@ -64,7 +56,7 @@ export class EventDelivery {
     });
   }
 
-  /** Delivers what is queued, until a callback is pending or someone else's turn has come. */
+  /** Delivers what is queued, until a callback is pending. */
   deliver(): void {
     while (!this.busy && this.queued > 0) {
       const { event, ends } = this.#queue[this.#next++]!;
@@ -86,10 +78,7 @@ export class EventDelivery {
         return;
       }
       if (!threw) this.delivered++;
-      if (this.#end(ends)) {
-        this.#schedule();
-        return;
-      }
+      this.#end(ends);
     }
   }
 
@@ -98,9 +87,9 @@ export class EventDelivery {
     this.#options.log.error("the request classifier threw on an event", { cause: error });
   }
 
-  #end(ends: RequestLifecycle | undefined): boolean {
+  #end(ends: RequestLifecycle | undefined): void {
     this.busy = false;
-    return this.#options.released(ends);
+    this.#options.released(ends);
   }
 
   #wait(answer: unknown, ends: RequestLifecycle | undefined): void {
@@ -114,6 +103,7 @@ export class EventDelivery {
       this.#abandon = undefined;
       count();
       this.#end(ends);
+      // In a microtask of its own: who waited for the end of the callback goes first.
       this.#schedule();
     };
     this.#abandon = () => end(() => this.abandoned++);
@@ -129,9 +119,8 @@ export class EventDelivery {
     );
   }
 
-  /** Drops what is queued, and lets go of a callback that is pending. */
+  /** Drops what is queued, and lets go of a callback that is pending. Nothing may be pushed any more. */
   close(): void {
-    this.#closed = true;
     this.dropped += this.queued;
     this.#queue = [];
     this.#next = 0;

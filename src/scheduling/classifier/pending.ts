@@ -39,7 +39,10 @@ export class PendingClassification {
     else signal?.addEventListener("abort", this.#onAbort);
   }
 
-  /** Waits until `wake` is called, or a little while; goes on a microtask later. Then call `assertGoing`. */
+  // Both waits return a plain promise, so that whoever awaits it goes on a microtask after it is settled. A stop may
+  // come even then: call `assertGoing` first.
+
+  /** Waits until `wake` is called, or a little while. */
   turn(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve;
@@ -52,23 +55,21 @@ export class PendingClassification {
   }
 
   /**
-   * Waits for what a plugin answered, whose signal, if it has one, is the controller's. Rejects with what `failed` makes of the
-   * plugin's reason; what comes after a stop is ignored.
+   * Waits for what a plugin answered, whose signal, if it has one, is the controller's. Rejects with what `failed`
+   * makes of the plugin's reason; what comes after a stop is ignored.
    */
-  async answer(
+  answer(
     answer: unknown,
     controller: AbortController | undefined,
     failed: (cause: unknown) => unknown,
   ): Promise<unknown> {
     this.#controller = controller;
     if (this.#stopped) controller?.abort(this.#stopped.reason);
-    const value = await new Promise((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       // Not Promise.resolve(): that reads `constructor` of a promise, which may throw.
       new Promise((settle) => settle(answer)).then(resolve, (cause) => reject(failed(cause)));
       this.#rejectWith(reject);
     });
-    this.assertGoing();
-    return value;
   }
 
   #rejectWith(reject: (reason: unknown) => void): void {

@@ -86,7 +86,7 @@ export class ClassifierRunner implements LifecycleOwner {
       timeoutMs: classifyTimeoutMs,
       released: (ended) => {
         if (ended) this.#told(ended);
-        return this.#wakeAll();
+        this.#wakeAll();
       },
     });
   }
@@ -180,6 +180,7 @@ export class ClassifierRunner implements LifecycleOwner {
       try {
         call ??= await this.#turn(lifecycle, input, pending);
         const answer = await pending.answer(call.answer, call.controller, pluginFailed);
+        pending.assertGoing();
         return this.#accept(lifecycle, call.request, answer);
       } finally {
         call?.request.take();
@@ -236,10 +237,9 @@ export class ClassifierRunner implements LifecycleOwner {
     return error;
   }
 
-  /** Lets those that wait for their turn try again. Answers whether there are any. */
-  #wakeAll(): boolean {
+  /** Lets those that wait for their turn try again. */
+  #wakeAll(): void {
     for (const pending of this.#waiting) pending.wake();
-    return this.#waiting.size > 0;
   }
 
   // ---- lifecycles
@@ -300,7 +300,6 @@ export class ClassifierRunner implements LifecycleOwner {
     if (this.#closed) return;
     this.#closed = true;
     for (const pending of this.#pending.values()) pending.stop(shuttingDown());
-    this.#waiting.clear();
     for (const lifecycle of this.#live.values()) lifecycle.aborted(shuttingDown());
     this.#deliverNow();
     this.#events.close();

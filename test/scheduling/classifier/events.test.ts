@@ -1,5 +1,5 @@
 // Delivery of events: order, one at a time, failures, and the reuse of an id.
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ClassifyEvent, RequestClassifier } from "../../../src/plugins/request-classifier/contract.js";
 import { Deferred, forbidUnhandledRejections, makeInput, makeRunner, names, settle, sleep, W1 } from "./harness.js";
 
@@ -129,19 +129,40 @@ test("a callback that throws stops neither the events nor the classifications", 
 
 describe("a callback that never ends", () => {
   const endless: RequestClassifier = { classify: (request) => request, onEvent: () => new Promise(() => {}) };
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] }));
+  afterEach(() => void vi.useRealTimers());
 
   test("is left alone after classifyTimeoutMs, and counted", async () => {
     const runner = makeRunner(endless, { classifyTimeoutMs: 30 });
     const lifecycle = runner.begin("a", 1);
     lifecycle.sent(W1);
-    await settle();
-    await sleep(15);
+    await vi.advanceTimersByTimeAsync(29);
+    expect(runner.stats().events.abandoned).toBe(0);
     const answer = runner.classify(runner.begin("b", 1), makeInput());
+    await vi.advanceTimersByTimeAsync(1);
     expect(await answer).toEqual({});
     lifecycle.aborted();
-    await sleep(45);
+    await vi.advanceTimersByTimeAsync(30);
     expect(runner.stats()).toMatchObject({ timedOut: 0, events: { queued: 0, abandoned: 2, delivered: 0 } });
     expect(runner.log.lines.map(({ level }) => level)).toEqual(["warn", "warn"]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("that ends after it was left alone changes nothing", async () => {
+    const { plugin, trace, done } = slow();
+    const runner = makeRunner(plugin, { classifyTimeoutMs: 20 });
+    for (const id of ["a", "b", "c"]) runner.begin(id, 1).aborted();
+    await vi.advanceTimersByTimeAsync(30);
+    expect(trace).toEqual(["aborted a", "aborted b"]);
+    done[0]!.reject(new Error("late"));
+    await settle();
+    expect(trace).toEqual(["aborted a", "aborted b"]);
+    done[1]!.resolve();
+    await settle();
+    done[2]!.resolve();
+    await settle();
+    expect(trace).toEqual(["aborted a", "aborted b", "aborted c"]);
+    expect(runner.stats().events).toEqual({ queued: 0, delivered: 2, failed: 0, abandoned: 1, dropped: 0 });
   });
 
   test("is released by the close, which drops and counts what is behind it", async () => {

@@ -1,5 +1,5 @@
 // Classifications that wait, and every way in which the wait can end.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { ClassifyRequest, RequestClassifier } from "../../../src/plugins/request-classifier/contract.js";
 import {
   codeOf,
@@ -284,15 +284,70 @@ describe.each(places)("a request that waits %s", (place, begin) => {
     const waiting = begin();
     const { runner } = waiting;
     await waiting.ready;
-    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
-    const before = timers();
-    const caller = new AbortController();
-    const answer = runner.classify(runner.begin("a", 1), makeInput(), caller.signal) as Promise<unknown>;
-    expect(timers()).toBe(before + 1);
-    caller.abort();
-    await answer.catch(() => {});
-    expect(timers()).toBe(before);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+    try {
+      const caller = new AbortController();
+      const answer = runner.classify(runner.begin("a", 1), makeInput(), caller.signal) as Promise<unknown>;
+      expect(vi.getTimerCount()).toBe(1);
+      caller.abort();
+      await answer.catch(() => {});
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
     await finish(waiting);
+  });
+});
+
+describe("a caller who gives up while the answer is on its way", () => {
+  const moments = Array.from({ length: 8 }, (_, ticks) => ticks);
+  const reason = new Error("gone");
+
+  test.each(moments)("%d microtasks after the plugin's", async (ticks) => {
+    const { calls, classify } = deferring();
+    const runner = makeRunner({ classify });
+    const lifecycle = runner.begin("a", 1);
+    const caller = new AbortController();
+    const answer = (runner.classify(lifecycle, makeInput(), caller.signal) as Promise<unknown>).catch((error) => error);
+    calls[0]!.answer.resolve(calls[0]!.request);
+    for (let i = 0; i < ticks; i++) await Promise.resolve();
+    caller.abort(reason);
+    // Either it was too late, or the caller's reason is what comes out.
+    expect(await answer).toEqual(lifecycle.live ? {} : reason);
+    expect(runner.stats().live).toBe(lifecycle.live ? 1 : 0);
+  });
+
+  test.each(moments)("%d microtasks after its turn came: then the plugin is not called", async (ticks) => {
+    const held = new Deferred<void>();
+    let calls = 0;
+    const runner = makeRunner({
+      classify(request) {
+        calls++;
+        return request;
+      },
+      onEvent: (event) => (event.requestId === "blocker" ? held.promise : undefined),
+    });
+    runner.begin("blocker", 1).aborted();
+    await settle();
+    const lifecycle = runner.begin("a", 1);
+    const caller = new AbortController();
+    const answer = (runner.classify(lifecycle, makeInput(), caller.signal) as Promise<unknown>).catch((error) => error);
+    held.resolve();
+    for (let i = 0; i < ticks; i++) await Promise.resolve();
+    const before = calls;
+    caller.abort(reason);
+    const result = await answer;
+    expect(calls).toBe(before);
+    expect(result).toEqual(lifecycle.live ? {} : reason);
+  });
+
+  test("after it has come, the request goes on", async () => {
+    const runner = makeRunner({ classify: async (request) => request });
+    const lifecycle = runner.begin("a", 1);
+    const caller = new AbortController();
+    await runner.classify(lifecycle, makeInput(), caller.signal);
+    caller.abort(reason);
+    expect(lifecycle.live).toBe(true);
   });
 });
 
