@@ -2,24 +2,21 @@ import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { describe, parseU64, type U64Input } from "../core/ids.js";
 import { consoleLogger, type Logger } from "../core/log.js";
-import type { Candidate, Evidence, Overlap, Reason, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
+import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
 import { WorkerInputs } from "../plugins/worker-selection/components.js";
 import { KernelPolicy, type KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
-import { type AffinityTarget, affinityOf, type Binding, bindingOf } from "./binding.js";
 import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
 import { CacheContents } from "./cache-contents.js";
 import { closePolicy } from "./close-policy.js";
-import { type Constraints, readConstraints } from "./eligibility.js";
-import { explainDecision, programCandidates, refusalOf, scoredCandidates } from "./explain.js";
-import { PolicyRun } from "./policy-run.js";
+import { Decider } from "./decider.js";
+import { refusalOf } from "./explain.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
 import { type PoolRank, PoolRanks } from "./ranks.js";
-import { RequestFlag, writeRequest } from "./request.js";
+import { RequestFlag } from "./request.js";
 import { RequestIds } from "./request-ids.js";
-import { drawsOf, selectionContext } from "./selection-context.js";
 
 export interface SelectionCoreOptions {
   kernel: Kernel;
@@ -30,14 +27,6 @@ export interface SelectionCoreOptions {
   requestIds?: RequestIds;
   /** The console unless given. */
   log?: Logger;
-}
-
-/** A request as it was read: nothing of it is refused any more. */
-interface Asked {
-  readonly request: PoolRequest;
-  readonly constraints: Constraints | undefined;
-  readonly affinity: AffinityTarget | undefined;
-  readonly binding: Binding | undefined;
 }
 
 /**
@@ -56,8 +45,7 @@ export class SelectionCore implements Pool, BookingOwner {
   readonly contents: CacheContents;
   decisions = 0;
   readonly #requestIds: RequestIds;
-  readonly #run: PolicyRun | undefined;
-  readonly #draws = drawsOf(() => this.kernel.random());
+  readonly #decider: Decider;
   readonly #log: Logger;
   #closed: Promise<void> | undefined;
 
@@ -72,10 +60,9 @@ export class SelectionCore implements Pool, BookingOwner {
     this.#log = options.log ?? consoleLogger;
     this.ranks = new PoolRanks(options.kernel);
     this.contents = new CacheContents(this);
-    if (options.policy instanceof KernelPolicy) this.program = options.policy.program;
-    else this.#run = new PolicyRun(options.policy, this.ranks);
-    const inputs = this.program?.requiredInputs ?? this.#run!.inputs;
-    this.usesIndex = (inputs & WorkerInputs.CACHE) !== 0;
+    this.program = options.policy instanceof KernelPolicy ? options.policy.program : undefined;
+    this.#decider = new Decider(this);
+    this.usesIndex = (this.#decider.inputs & WorkerInputs.CACHE) !== 0;
   }
 
   /** The pool's live bookings, made into a list. */
@@ -129,14 +116,11 @@ export class SelectionCore implements Pool, BookingOwner {
    */
   select(request: PoolRequest): PoolSelection {
     const requestId = this.#requestIds.claim(request.requestId);
-    const asked = this.#read(request);
     const keep = request.explain === true;
-    const flags = keep && this.program ? RequestFlag.book | RequestFlag.keep : RequestFlag.book;
-    const config = this.#write(asked, flags);
+    const asked = this.#decider.ask(request, RequestFlag.book, keep);
     const { kernel } = this;
     try {
-      const status = this.#decide(asked, config, keep);
-      kernel.sync();
+      const status = this.#decider.decide(asked);
       if (status < 0) throw refusalOf(this, status, asked.constraints, asked.binding);
       const { answer, answerDoubles } = kernel;
       const rank = this.ranks.at(answer[Answer.slot]!);
@@ -164,13 +148,13 @@ export class SelectionCore implements Pool, BookingOwner {
         cachedTokens: answerDoubles[AnswerDouble.cached]!,
         effectivePrefillTokens: answerDoubles[AnswerDouble.charged]!,
         evidence: this.#evidence(overlap),
-        reason: this.#reason(asked, config, answer),
+        reason: this.#decider.reason(asked),
         tieDraw: answer[Answer.tied]! > 1 ? answer[Answer.tieIndex]! : undefined,
-        candidates: keep ? this.#candidates(asked) : undefined,
+        candidates: keep ? this.#decider.candidates(asked) : undefined,
         booking,
       };
     } finally {
-      if (flags & RequestFlag.keep && !kernel.failed) kernel.exports.releaseColumns();
+      if (keep) this.#decider.release();
     }
   }
 
@@ -179,9 +163,8 @@ export class SelectionCore implements Pool, BookingOwner {
    * a selection, so what they keep for themselves sees probes too.
    */
   probe(request: PoolRequest): Explanation {
-    const asked = this.#read(request);
-    const config = this.#write(asked, this.program ? RequestFlag.probe | RequestFlag.keep : RequestFlag.probe);
-    return this.#explained(asked, this.#decide(asked, config, true));
+    const asked = this.#decider.ask(request, RequestFlag.probe, true);
+    return this.#decider.explained(asked, this.#decider.decide(asked));
   }
 
   /**
@@ -189,61 +172,14 @@ export class SelectionCore implements Pool, BookingOwner {
    * prompt.
    */
   choose(request: Omit<PoolRequest, "tokens">, promptTokens: number): Explanation {
-    const asked = this.#read({ ...request, tokens: [0] });
-    this.#write(asked, RequestFlag.lower | RequestFlag.shared);
+    const asked = this.#decider.ask({ ...request, tokens: [0] }, RequestFlag.lower | RequestFlag.shared, true);
     this.kernel.requestDoubles[RequestDouble.promptTokens] = promptTokens;
-    return this.#explained(asked, this.kernel.exports.choose());
-  }
-
-  #read(request: PoolRequest): Asked {
-    const constraints = readConstraints(request);
-    const affinity = affinityOf(request);
-    return { request, constraints, affinity, binding: bindingOf(this, request, affinity, constraints) };
-  }
-
-  #write({ request, constraints, binding }: Asked, flags: number): KvRouterConfig {
-    return writeRequest(this, request, constraints, binding, flags);
-  }
-
-  #decide({ request, constraints, affinity, binding }: Asked, config: KvRouterConfig, explain: boolean): number {
-    const { kernel, blockSize } = this;
-    if (!this.#run) return kernel.exports.decide();
-    const n = request.tokens.length;
-    const context = selectionContext(request, n, blockSize, config, affinity, binding, this.#draws);
-    const hasTaints = constraints !== undefined && constraints.preferred.length > 0 && binding?.slot === undefined;
-    return this.#run.decide(kernel, context, hasTaints, explain);
-  }
-
-  #explained(asked: Asked, status: number): Explanation {
-    const { kernel } = this;
-    kernel.sync();
-    try {
-      const { constraints, binding } = asked;
-      const kept = this.policy.filters.length > 0 ? new Set(this.#run?.explained?.slots) : undefined;
-      return explainDecision(this, status, constraints, binding, () => this.#candidates(asked), kept);
-    } finally {
-      if (this.program && !kernel.failed) kernel.exports.releaseColumns();
-    }
-  }
-
-  #candidates({ constraints, binding }: Asked): Candidate[] {
-    if (this.program) return programCandidates(this, this.program, constraints, binding);
-    return scoredCandidates(this, this.#run!.explained!);
+    return this.#decider.explained(asked, this.kernel.exports.choose());
   }
 
   #evidence(overlap: Overlap): Evidence {
     if (overlap.deviceBlocks + overlap.hostBlocks + overlap.diskBlocks + overlap.sharedBlocks === 0) return "none";
     return this.config.useKvEvents ? "events" : "approximate";
-  }
-
-  #reason({ binding }: Asked, config: KvRouterConfig, answer: Uint32Array): Reason {
-    if (binding) return binding.by;
-    if (answer[Answer.candidates] === 1) return "only_candidate";
-    if (answer[Answer.noSignal] === 1) return "no_signal";
-    const tied = answer[Answer.tied]!;
-    // A program says how it draws; of components it is known by a choice that is not among the lowest.
-    if (this.program ? this.program.temperature(config) > 0 : tied === 0) return "sampled";
-    return tied > 1 ? "tie" : "cost";
   }
 
   // ---- bookings
@@ -331,11 +267,12 @@ export class SelectionCore implements Pool, BookingOwner {
     this.kernel.assertFree();
     this.ranks.move(kernel, slots);
     this.kernel = kernel;
+    if (taken) this.#adoptBookings(taken);
+    else for (const booking of this.bookings) booking.slot = slots.get(booking.slot)!;
     for (const [before, now] of slots) if (before !== now) this.#slotReleased(before);
-    if (!taken) {
-      for (const booking of this.bookings) booking.slot = slots.get(booking.slot)!;
-      return;
-    }
+  }
+
+  #adoptBookings(taken: { bookings: readonly BookingState[]; slots: ReadonlyMap<number, number> }): void {
     const before = new Map(this.bookings.map((booking) => [booking.requestId, booking]));
     for (const booking of before.values()) this.#forget(booking);
     for (const state of taken.bookings) {
