@@ -43,26 +43,37 @@ export class Dispatcher {
    * Rejects with `upstream_failed` where the worker cannot be reached, or with the signal's reason.
    */
   async send(target: DispatchTarget, request: DispatchRequest): Promise<Response> {
-    if (target.url === undefined) {
-      throw new WarmrouteError("upstream_failed", `worker ${target.workerId} has no url to send requests to`, {
-        details: { workerId: target.workerId },
-      });
-    }
-    const headers = requestHeaders(request.headers);
-    if (target.engine === "vllm" && target.dpSize > 1) headers.set("x-data-parallel-rank", String(target.dpRank));
-    const init: RequestInit = { method: request.method, headers, redirect: "manual" };
-    if (request.body !== undefined) init.body = request.body;
-    if (request.signal !== undefined) init.signal = request.signal;
+    const { url, init } = dispatchOf(target, request);
+    return this.fetch(target, url, init);
+  }
+
+  /** Sends what `dispatchOf` made; resolves and rejects as `send` does. */
+  async fetch(target: DispatchTarget, url: string, init: RequestInit): Promise<Response> {
     try {
-      return await this.#fetch(joinUrl(target.url, request.path), init);
+      return await this.#fetch(url, init);
     } catch (cause) {
-      request.signal?.throwIfAborted();
+      init.signal?.throwIfAborted();
       throw new WarmrouteError("upstream_failed", `worker ${target.workerId} did not answer`, {
         cause,
         details: { workerId: target.workerId, url: shownUrl(target.url), reason: failureReason(cause) },
       });
     }
   }
+}
+
+/** What to hand to `fetch`. Throws `upstream_failed` for a worker without a url. */
+export function dispatchOf(target: DispatchTarget, request: DispatchRequest): { url: string; init: RequestInit } {
+  if (target.url === undefined) {
+    throw new WarmrouteError("upstream_failed", `worker ${target.workerId} has no url to send requests to`, {
+      details: { workerId: target.workerId },
+    });
+  }
+  const headers = requestHeaders(request.headers);
+  if (target.engine === "vllm" && target.dpSize > 1) headers.set("x-data-parallel-rank", String(target.dpRank));
+  const init: RequestInit = { method: request.method, headers, redirect: "manual" };
+  if (request.body !== undefined) init.body = request.body;
+  if (request.signal !== undefined) init.signal = request.signal;
+  return { url: joinUrl(target.url, request.path), init };
 }
 
 /** `ECONNREFUSED` and its like, where the runtime says so; never a message, which could quote the request. */

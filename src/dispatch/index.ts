@@ -1,3 +1,12 @@
-export { Dispatcher, type DispatchRequest, type DispatchTarget, type Fetch, joinUrl, shownUrl } from "./dispatcher.js";
+export {
+  Dispatcher,
+  type DispatchRequest,
+  type DispatchTarget,
+  dispatchOf,
+  type Fetch,
+  joinUrl,
+  shownUrl,
+} from "./dispatcher.js";
+export { eventsOf } from "./events.js";
 export { requestHeaders, responseHeaders } from "./headers.js";
 export { type TrackedBooking, trackResponse } from "./track.js";

@@ -1,16 +1,25 @@
 import type { Hono } from "hono";
 import { WarmrouteError } from "../core/errors.js";
+import type { Tokenizer } from "../core/prompt.js";
 import type { Evidence } from "../core/types.js";
-import { Dispatcher, type DispatchTarget, type Fetch, responseHeaders } from "../dispatch/index.js";
-import type { Router, Selection } from "../router/contract.js";
+import { Dispatcher, type Fetch, responseHeaders } from "../dispatch/index.js";
+import type { RouterPlugins } from "../plugins/bundle.js";
+import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
+import type { Router, RouterOptions, Selection } from "../router/contract.js";
+import type { RouterEdge } from "../router/edge.js";
+import { hintsOf } from "../router/hints.js";
+import type { KvRouter } from "../router/kv-router.js";
+import { evidenceOf, targetOf } from "../router/selection.js";
 import { readJsonBody } from "./body.js";
 import { errorResponse, HttpError } from "./errors.js";
+import { ModelTable } from "./model-table.js";
 import { listModels, type ModelSources, oneModel } from "./models.js";
-import { type Prompt, readChat, readCompletion } from "./prompt.js";
-import { BytesTokenizer, type Tokenizer } from "./tokenizer.js";
+import { promptReaders, readPrompt } from "./read-prompt.js";
 
 export interface FrontendOptions {
-  /** One router for each model, chosen by the request's `model`. */
+  /** A router is built for each, all from the bundle that `plugins()` got. */
+  models?: readonly RouterOptions[];
+  /** Routers that exist, one for each model. They stay their owner's to close. */
   routers?: readonly Router[];
   /** Serves every model that no router names; its workers judge the name. */
   fallback?: Router;
@@ -30,22 +39,51 @@ type Handler = (request: Request, requestId: string) => Promise<Response> | Resp
 
 /** The OpenAI-compatible HTTP frontend: one `fetch` handler that runs wherever `Request` and `Response` exist. */
 export class HttpFrontend {
-  readonly #routers: ReadonlyMap<string, Router>;
-  readonly #fallback: Router | undefined;
-  readonly #tokenizer: Tokenizer;
+  readonly #models: ModelTable;
+  readonly #tokenizer: Tokenizer | undefined;
   readonly #dispatcher: Dispatcher;
   readonly #maxBodyBytes: number;
   readonly #options: FrontendOptions;
   #app: Promise<Hono> | undefined;
   #closing = false;
 
+  /** Throws `role_not_served` for a router that has workers of other roles than aggregated. */
   constructor(options: FrontendOptions) {
     this.#options = options;
-    this.#routers = new Map(options.routers?.map((router) => [router.model, router]));
-    this.#fallback = options.fallback;
-    this.#tokenizer = options.tokenizer ?? new BytesTokenizer();
+    this.#models = new ModelTable(options, openAiEdge);
+    this.#tokenizer = options.tokenizer;
     this.#dispatcher = new Dispatcher(options.fetch === undefined ? {} : { fetch: options.fetch });
     this.#maxBodyBytes = options.maxBodyBytes ?? 8 * 1024 * 1024;
+  }
+
+  /**
+   * The bundle that this frontend's routers are built from. Throws `already_started` once one is built,
+   * `role_not_served`, and `invalid_config` where a router that was handed in has other plugins.
+   */
+  plugins(plugins: RouterPlugins): this {
+    this.#models.use(plugins);
+    return this;
+  }
+
+  /** @deprecated Use `plugins(bundle.withWorkerSelection(factory))`; removed in 1.7. */
+  workerSelectionPolicyFactory(factory: WorkerSelectionFactory): this {
+    return this.plugins(this.#models.plugins.withWorkerSelection(factory));
+  }
+
+  /** Builds the routers of `models`, all or none. Before that no request is served, so that no port is bound in vain. */
+  async start(): Promise<this> {
+    await this.#models.start();
+    return this;
+  }
+
+  /** Builds a router for one more model. Throws `already_started` if the model is served. */
+  addModel(options: RouterOptions): Promise<KvRouter> {
+    return this.#models.add(options);
+  }
+
+  /** Closes a model's router, with its classifier and policies; false if it is none of this frontend's own. */
+  removeModel(model: string, options: { graceMs?: number } = {}): Promise<boolean> {
+    return this.#models.remove(model, options);
   }
 
   /** Answers one request; never rejects. Bound, so that it can be handed to a server as it is. */
@@ -54,9 +92,13 @@ export class HttpFrontend {
     return (await this.#app).fetch(request);
   };
 
-  /** Refuses new requests with 503; those in flight go on. Closing the routers is their owner's. */
-  close(): void {
+  /**
+   * Refuses new requests with 503; those in flight go on until the routers that the frontend built are closed.
+   * Closing those that were handed in is their owner's.
+   */
+  async close(options: { graceMs?: number } = {}): Promise<void> {
     this.#closing = true;
+    await this.#models.close(options);
   }
 
   async #build(): Promise<Hono> {
@@ -70,11 +112,12 @@ export class HttpFrontend {
         }),
       );
     };
-    route("POST", "/v1/chat/completions", (request, id) => this.#complete(request, id, readChat));
-    route("POST", "/v1/completions", (request, id) => this.#complete(request, id, readCompletion));
-    route("GET", "/v1/models", (request) => listModels(this.#models(request)));
+    for (const path of Object.keys(promptReaders)) {
+      route("POST", path, (request, id) => this.#complete(request, id, path));
+    }
+    route("GET", "/v1/models", (request) => listModels(this.#sources(request)));
     // Names of models may have slashes, and clients send these as they are.
-    route("GET", `${modelPath}:id{.+}`, (request) => oneModel(modelIdOf(request), this.#models(request)));
+    route("GET", `${modelPath}:id{.+}`, (request) => oneModel(modelIdOf(request), this.#sources(request)));
     route("GET", "/health", () => Response.json({ status: "ok" }));
     app.notFound((c) =>
       this.#guard(c.req.raw, () => {
@@ -102,57 +145,53 @@ export class HttpFrontend {
     return response;
   }
 
-  async #complete(
-    request: Request,
-    requestId: string,
-    read: (body: Record<string, unknown>) => Prompt,
-  ): Promise<Response> {
+  async #complete(request: Request, requestId: string, api: string): Promise<Response> {
     if (this.#closing) throw new WarmrouteError("shutting_down", "the router is closing");
+    await this.#models.start();
     const { bytes, json } = await readJsonBody(request, this.#maxBodyBytes);
-    const router = this.#routerOf(json.model);
-    const prompt = read(json);
+    const router = this.#models.of(json.model);
+    const { tokens, exact } = readPrompt(json, api, this.#tokenizer);
     const { onDecision } = this.#options;
+    const { signal } = request;
+    const headers = new Headers(request.headers);
+    headers.set("x-request-id", requestId);
     const selection = await router.select(
-      { requestId, tokens: this.#tokenizer.encode(prompt), explain: onDecision !== undefined },
-      { signal: request.signal },
+      { requestId, tokens, ...hintsOf(headers), explain: onDecision !== undefined },
+      { signal, headers, body: json },
     );
     onDecision?.(selection);
     const { pathname, search } = new URL(request.url);
-    const headers = new Headers(request.headers);
-    headers.set("x-request-id", requestId);
     const answer = await selection.track(
       this.#dispatcher.send(targetOf(selection), {
         path: pathname + search,
         method: "POST",
         headers,
         body: bytes,
-        signal: request.signal,
+        signal,
       }),
     );
-    const exact = this.#tokenizer.exact || prompt.kind === "ids";
     return decorated(answer, selection, evidenceOf(selection, exact));
   }
 
-  #models({ signal }: Request): ModelSources {
-    const named = [...this.#routers.keys()];
-    const workers = this.#fallback?.workers();
+  #sources({ signal }: Request): ModelSources {
+    const workers = this.#models.fallback?.workers();
+    const { named } = this.#models;
     return { named, ...(workers === undefined ? {} : { workers }), dispatcher: this.#dispatcher, signal };
-  }
-
-  #routerOf(model: unknown): Router {
-    if (model !== undefined && typeof model !== "string") {
-      throw new WarmrouteError("invalid_request", "model must be a string", { path: "model" });
-    }
-    const only = this.#routers.size === 1 && model === undefined ? [...this.#routers.values()][0] : undefined;
-    const router = only ?? this.#routers.get(model ?? "") ?? this.#fallback;
-    if (router) return router;
-    if (model === undefined) throw new WarmrouteError("invalid_request", "model is missing", { path: "model" });
-    throw new WarmrouteError("model_not_found", "no such model here; see /v1/models", { path: "model" });
   }
 }
 
-/** A frontend over routers that exist. */
-export const createFrontend = (options: FrontendOptions): HttpFrontend => new HttpFrontend(options);
+/** What the package's entries compose routers with. */
+export const openAiEdge: RouterEdge = {
+  readPrompt,
+  handler: (router, { tokenizer, fetch }) =>
+    new HttpFrontend({ routers: [router], ...(tokenizer ? { tokenizer } : {}), ...(fetch ? { fetch } : {}) }).fetch,
+};
+
+/** A frontend whose routers are built from `plugins`, at `start()` or the first request. */
+export function createFrontend(options: FrontendOptions & { plugins?: RouterPlugins }): HttpFrontend {
+  const frontend = new HttpFrontend(options);
+  return options.plugins ? frontend.plugins(options.plugins) : frontend;
+}
 
 const modelPath = "/v1/models/";
 
@@ -170,15 +209,6 @@ function modelIdOf(request: Request): string {
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\x21-\x7e]{1,128}$/.test(given) ? given : crypto.randomUUID();
-}
-
-function targetOf({ worker, record }: Selection): DispatchTarget {
-  return { ...worker, url: record.url, engine: record.engine, dpSize: record.dpSize };
-}
-
-/** Overlap counted in other tokens than the engine's is an estimate, whatever the index rests on. */
-function evidenceOf(selection: Selection, exact: boolean): Evidence {
-  return exact || selection.evidence === "none" ? selection.evidence : "approximate";
 }
 
 /** The worker's answer, with the decision in its headers. */

@@ -1,16 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
-
-/** One chat message as the tokenizer sees it: content that is no text has no part here. */
-export interface ChatMessage {
-  role: string;
-  parts: string[];
-}
-
-/** What a request asks the model to read. Only completions may hold several texts or lists of ids. */
-export type Prompt =
-  | { kind: "chat"; messages: ChatMessage[] }
-  | { kind: "texts"; texts: string[] }
-  | { kind: "ids"; lists: readonly number[][] };
+import type { ChatMessage, Prompt } from "../core/prompt.js";
 
 /** Reads `messages` of `/v1/chat/completions`; throws `invalid_request` that names the field, never its text. */
 export function readChat(body: Record<string, unknown>): Prompt {

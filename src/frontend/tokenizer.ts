@@ -1,11 +1,4 @@
-import type { Prompt } from "./prompt.js";
-
-/** Turns a prompt into the ids that are hashed. */
-export interface Tokenizer {
-  /** Whether the ids are the engine's own; if not, every overlap is approximate. */
-  readonly exact: boolean;
-  encode(prompt: Prompt): Uint32Array;
-}
+import type { Prompt, Tokenizer } from "../core/prompt.js";
 
 const unitSeparator = 0x1f;
 const recordSeparator = 0x1e;

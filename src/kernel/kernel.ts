@@ -178,13 +178,8 @@ export class Kernel {
    * a Uint32Array cannot hold anything else than token ids.
    */
   writeTokens(tokens: Uint32Array | readonly number[]): number {
-    if (!(tokens instanceof Uint32Array) && !Array.isArray(tokens)) {
-      throw new WarmrouteError("invalid_tokens", "tokens must be a Uint32Array or an array of integers", {
-        path: "tokens",
-      });
-    }
+    checkTokens(tokens);
     const n = tokens.length;
-    if (n === 0) throw new WarmrouteError("invalid_tokens", "tokens is empty", { path: "tokens" });
     if (this.#refuses) throw this.#refused();
     this.sync();
     if (this.#tokens.length < n) this.#growTokens(n);
@@ -272,6 +267,16 @@ export class Kernel {
     }
     row[REQUEST.window] = this.blockSize;
   }
+}
+
+/** Checks all of a prompt but its elements. Throws `invalid_tokens`. */
+export function checkTokens(tokens: unknown): asserts tokens is Uint32Array | readonly number[] {
+  if (!(tokens instanceof Uint32Array) && !Array.isArray(tokens)) {
+    throw new WarmrouteError("invalid_tokens", "tokens must be a Uint32Array or an array of integers", {
+      path: "tokens",
+    });
+  }
+  if (tokens.length === 0) throw new WarmrouteError("invalid_tokens", "tokens is empty", { path: "tokens" });
 }
 
 export function checkBlockSize(blockSize: unknown): asserts blockSize is number {

@@ -6,14 +6,12 @@ import type { WorkerSelectionFactory } from "./worker-selection/contract.js";
 /** The parts of a bundle. */
 export interface RouterPluginParts {
   readonly workerSelection?: WorkerSelectionFactory | undefined;
-  /** Roles whose policy was chosen, as opposed to left to the default. */
+  /** Roles that the policy file, or an override of that one role, chose a policy for. */
   readonly customRoles?: ReadonlySet<WorkerRole>;
   readonly requestClassifier?: RequestClassifierFactory | undefined;
   /** The policy file's queue profiles; no plugin, so a bundle of profiles alone is empty. */
   readonly profiles?: PolicyProfiles | undefined;
 }
-
-const allRoles: ReadonlySet<WorkerRole> = new Set(["aggregated", "prefill", "decode", "encode"]);
 
 /** What a router is built with: factories, resolved once for the process. Immutable, and shared by all routers. */
 export class RouterPlugins {
@@ -24,14 +22,14 @@ export class RouterPlugins {
 
   constructor(parts: RouterPluginParts = {}) {
     this.workerSelection = parts.workerSelection;
-    this.customRoles = parts.customRoles ?? (parts.workerSelection ? allRoles : new Set());
+    this.customRoles = parts.customRoles ?? new Set();
     this.requestClassifier = parts.requestClassifier;
     this.profiles = parts.profiles;
   }
 
   /** The same bundle with this factory for every role. */
   withWorkerSelection(factory: WorkerSelectionFactory): RouterPlugins {
-    return new RouterPlugins({ ...this, workerSelection: factory, customRoles: allRoles });
+    return new RouterPlugins({ ...this, workerSelection: factory, customRoles: new Set() });
   }
 
   withRequestClassifier(factory: RequestClassifierFactory): RouterPlugins {

@@ -1,5 +1,5 @@
+import { Random } from "../core/random.js";
 import { EventQueue } from "./event-queue.js";
-import { Random } from "./random.js";
 import { TRACE_BLOCK } from "./trace.js";
 
 export interface GeneratorOptions {

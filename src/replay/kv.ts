@@ -14,20 +14,23 @@ export async function createKvMode(
   prompts: Prompts,
   workers: number,
   engine: { blocks: number; maxNumBatchedTokens: number },
-  options: Pick<RouterOptions, "seed" | "clock">,
+  options: Pick<RouterOptions, "seed" | "clock" | "plugins">,
 ): Promise<ReplayRouter> {
-  const router = await createRouter({
-    ...options,
-    blockSize: prompts.blockSize,
-    blockNames: "sequence",
-    maxRanks: workers,
-    memoryBudgetBytes: 2 ** 32,
-    workers: Array.from({ length: workers }, (_, workerId) => ({
-      workerId,
-      totalKvBlocks: engine.blocks,
-      maxNumBatchedTokens: engine.maxNumBatchedTokens,
-    })),
-  });
+  const router = await createRouter(
+    {
+      ...options,
+      blockSize: prompts.blockSize,
+      blockNames: "sequence",
+      maxRanks: workers,
+      memoryBudgetBytes: 2 ** 32,
+      workers: Array.from({ length: workers }, (_, workerId) => ({
+        workerId,
+        totalKvBlocks: engine.blocks,
+        maxNumBatchedTokens: engine.maxNumBatchedTokens,
+      })),
+    },
+    { entryPoint: "warmroute replay" },
+  );
   return new KvMode(router, prompts);
 }
 

@@ -1,4 +1,4 @@
-import { Random } from "./random.js";
+import { Random } from "../core/random.js";
 
 /** Where a request goes. */
 export interface Placement {

@@ -1,3 +1,4 @@
+import type { RouterPlugins } from "../plugins/bundle.js";
 import { VirtualClock } from "./clock.js";
 import { type EngineOptions, vllmDefaults } from "./engine.js";
 import { createKvMode } from "./kv.js";
@@ -17,6 +18,8 @@ export interface ReplaySetup {
   seed: bigint;
   /** Timestamps and delays are divided by this; 1 = as recorded. */
   speed: number;
+  /** What the mode `kv` selects with; the default policy unless given. */
+  plugins?: RouterPlugins;
 }
 
 export interface ModeContext extends ReplaySetup {
@@ -26,7 +29,8 @@ export interface ModeContext extends ReplaySetup {
 
 /** Every mode by its name on the command line. */
 export const modes: Readonly<Record<string, (context: ModeContext) => ReplayRouter | Promise<ReplayRouter>>> = {
-  kv: ({ prompts, workers, engine, seed, clock }) => createKvMode(prompts, workers, engine, { seed, clock }),
+  kv: ({ prompts, workers, engine, seed, clock, plugins }) =>
+    createKvMode(prompts, workers, engine, { seed, clock, ...(plugins ? { plugins } : {}) }),
   round_robin: ({ workers }) => new RoundRobin(workers),
   random: ({ workers, seed }) => new RandomChoice(workers, seed),
   least_loaded: ({ workers, seed }) => new LeastLoaded(workers, seed),

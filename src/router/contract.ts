@@ -3,6 +3,8 @@
 import type { Clock } from "../core/clock.js";
 import type { ConfigOverride, KvRouterConfig } from "../core/config.js";
 import type { U64Input } from "../core/ids.js";
+import type { Logger } from "../core/log.js";
+import type { Tokenizer } from "../core/prompt.js";
 import type {
   Candidate,
   Evidence,
@@ -10,11 +12,19 @@ import type {
   Outcome,
   Overlap,
   Reason,
+  SessionContext,
   WorkerInput,
   WorkerRank,
   WorkerRankInput,
   WorkerRecord,
+  WorkerRole,
 } from "../core/types.js";
+import type { Fetch } from "../dispatch/index.js";
+import type { RouterPlugins } from "../plugins/bundle.js";
+import type { RouterPolicy } from "../plugins/policy/contract.js";
+import type { Usage } from "../scheduling/booking.js";
+import type { ClassifierStats } from "../scheduling/classifier/runner.js";
+import type { EntryPointName } from "./entry-points.js";
 
 export interface RouterOptions {
   /** Name of the model; part of the pool's seed. */
@@ -32,6 +42,45 @@ export interface RouterOptions {
   /** Ranks a pool may have; 16384 unless given, which is also the most. */
   maxRanks?: number;
   clock?: Clock;
+  /** What `registry.resolvePlugins(policy)` returned. It carries the policy file's queue profiles too. */
+  plugins?: RouterPlugins;
+  /** A policy file for a router without a catalog: built-in types only. Not beside `plugins`. */
+  policy?: RouterPolicy;
+  /** What plugins may know of a request beyond its prompt; at most 16 keys of at most 128 bytes, values likewise. */
+  attributes?: (source: AttributeSource) => Readonly<Record<string, string | undefined>>;
+  /** Gives a classification up after this many milliseconds (`classify_timeout`); never unless given. */
+  classifyTimeoutMs?: number;
+  /** Most classifications at once (`classify_pending_limit`); any number unless given. */
+  maxPending?: number;
+  /** Lets a classifier set strict priorities and jumps; false unless given. */
+  allowPriority?: boolean;
+  /** For `route`, `generate` and `fetch`: bytes of the canonical prompt unless given. */
+  tokenizer?: Tokenizer;
+  /** For `generate` and `fetch`: sends requests to workers; the runtime's own `fetch` unless given. */
+  fetch?: Fetch;
+  log?: Logger;
+}
+
+/** Where attributes come from. */
+export interface AttributeSource {
+  headers: Headers;
+  /** The parsed body of an OpenAI request; what `select` was given, or undefined. */
+  body: unknown;
+  /** What the host knows of the caller; passed through as it is. */
+  auth: unknown;
+}
+
+/** What goes with a request without being part of it; all but the signal is for `attributes`. */
+export interface CallOptions {
+  signal?: AbortSignal;
+  headers?: HeadersInit;
+  auth?: unknown;
+  body?: unknown;
+}
+
+export interface RouteOptions extends Omit<CallOptions, "body"> {
+  /** `/v1/chat/completions` or `/v1/completions`; told by the body unless given. */
+  path?: string;
 }
 
 export interface RoutingConstraints {
@@ -51,6 +100,21 @@ export interface SelectRequest {
   allowedWorkerIds?: readonly U64Input[];
   routingConstraints?: RoutingConstraints;
   configOverride?: ConfigOverride;
+  /** Which pool of the routing group decides; aggregated unless given. */
+  role?: WorkerRole;
+  /** Seconds that the request may go ahead of others. */
+  priorityJump?: number;
+  /** Larger goes first. */
+  strictPriority?: number;
+  /** A class or family of the policy file. */
+  policyClass?: string;
+  /** Short for `sessionContext: { sessionId }`. */
+  sessionId?: string;
+  sessionContext?: SessionContext;
+  /** Where the session's state is: decides under an exclusive policy, else advice. */
+  affinityTarget?: WorkerRankInput;
+  /** false: the classifier is bypassed and sees no events. */
+  lifecycle?: boolean;
   explain?: boolean;
 }
 
@@ -72,7 +136,8 @@ export interface Booking extends Disposable {
   firstToken(): void;
   /** `n` more tokens were generated. */
   tokens(n: number): void;
-  complete(): void;
+  /** `usage` as the engine's answer has it; its total tells the classifier the request's length. */
+  complete(usage?: Usage | null): void;
   abort(error?: unknown): void;
   prefillComplete(): void;
   /** Charges one output block; `decayFraction` in 0…1 re-weighs the blocks only this request holds. */
@@ -100,7 +165,14 @@ export interface Selection {
   readonly tieDraw?: number;
   /** Every eligible rank with its terms; only with `explain: true`. */
   readonly candidates?: Candidate[];
+  /** What to send where; only from `route`. */
+  readonly dispatch?: { readonly url: string; readonly init: RequestInit };
   readonly booking: Booking;
+  /**
+   * Selects again for the same logical request, after a dispatch that failed: the booking is freed, the classifier
+   * is not asked again, and its overrides hold. Rejects with `lifecycle_ended` once the booking has ended.
+   */
+  retry(options?: { signal?: AbortSignal }): Promise<Selection>;
   /** Follows the response of a dispatch: first byte, end, error or cancel, and frees the booking exactly once. */
   track(response: Response | Promise<Response>): Promise<Response>;
 }
@@ -130,7 +202,9 @@ export type SnapshotPart = "index" | "load" | "random";
 export interface RouterStats {
   index: { blocks: number; bytes: number; budgetBytes: number; orphans: number; refused: number; duplicates: number };
   bookings: { live: number; forgotten: number; expired: number };
-  queue: { pending: number; pendingIslTokens: number; byClass: Record<string, number> };
+  queue: { pending: number; pendingIslTokens: number; byClass: Record<string, number>; unknownClasses: number };
+  /** Absent without a classifier. */
+  classifier?: ClassifierStats;
   decisions: number;
 }
 
@@ -138,7 +212,18 @@ export interface RouterStats {
 export interface Router extends AsyncDisposable {
   readonly model: string;
   readonly blockSize: number;
-  select(request: SelectRequest, options?: { signal?: AbortSignal }): Promise<Selection>;
+  readonly plugins: RouterPlugins;
+  /** Takes part in one more entry point. Throws `role_not_served` or `classifier_not_supported`. */
+  serveAt(entryPoint: EntryPointName): void;
+  select(request: SelectRequest, options?: CallOptions): Promise<Selection>;
+  /** Selects for an OpenAI body, and says what to send where; the caller sends it and has `track` follow the answer. */
+  route(body: Record<string, unknown>, options?: RouteOptions): Promise<Selection>;
+  /** Selects, sends and follows: the worker's chunks, or its one answer where the body asks for no stream. */
+  generate(body: Record<string, unknown>, options?: RouteOptions): AsyncGenerator<unknown, void>;
+  /** The OpenAI-compatible handler over this router. Never rejects. */
+  fetch(request: Request): Promise<Response>;
+  /** The rank that a selection would take now; books nothing and is not classified. Throws the empty outcomes. */
+  bestWorker(request: Omit<SelectRequest, "requestId">): WorkerRank;
   probe(request: Omit<SelectRequest, "requestId">): ProbeResult;
   overlap(
     prompt:

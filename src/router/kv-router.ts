@@ -1,25 +1,31 @@
 import { type Clock, systemClock } from "../core/clock.js";
 import { type KvRouterConfig, parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
-import { parseEvent, storageTiers } from "../core/event.js";
-import { describe, parseU32, parseU64, type U64Input, workerIdString } from "../core/ids.js";
+import { describe, parseU64, type U64Input, workerIdString } from "../core/ids.js";
 import { consoleLogger } from "../core/log.js";
-import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
+import { Random } from "../core/random.js";
+import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
 import { Counter } from "../kernel/abi.js";
-import { budgetError, checkBlockSize, Kernel } from "../kernel/kernel.js";
-import { defaultBudget } from "../kernel/module.js";
-import { defaultSelection } from "../plugins/worker-selection/built-in.js";
-import { createPool } from "../scheduling/policy-factory.js";
+import { budgetError, checkBlockSize } from "../kernel/kernel.js";
+import type { RouterPlugins } from "../plugins/bundle.js";
+import { outcomeError } from "../scheduling/eligibility.js";
+import { PolicyClasses, profileOf } from "../scheduling/policy-class.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
 import { RequestIds } from "../scheduling/request-ids.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
+import { Admission } from "./admission.js";
+import { readAttributes } from "./attributes.js";
+import { CacheEvents, type EventResult } from "./cache-events.js";
+import { assertHonoured, assertIndex, assertServed, bundleOf, selectionFactory } from "./construct.js";
 import type {
   Booking,
+  CallOptions,
   LoadRow,
   OverlapRow,
   ProbeResult,
   ReserveRequest,
+  RouteOptions,
   Router,
   RouterOptions,
   RouterStats,
@@ -27,30 +33,45 @@ import type {
   SelectRequest,
   SnapshotPart,
 } from "./contract.js";
+import type { RouterEdge } from "./edge.js";
+import type { EntryPointName } from "./entry-points.js";
+import { type Installed, install } from "./hooks.js";
+import { OpenAiCalls } from "./openai-calls.js";
+import { Pools } from "./pools.js";
 import { checkOptions, checkReserve, checkSelect, readParts } from "./read-request.js";
-import { RouterSelection } from "./selection.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 import { WorkerTable } from "./workers.js";
 
-const DEFAULT_POOL = "default/aggregated";
+const DEFAULT_GROUP = "default";
+
+/** Who builds a router. */
+export interface RouterHost {
+  entryPoint: EntryPointName;
+  edge?: RouterEdge;
+}
 
 /** One router: one model, and a pool for each routing group and role that its workers name. */
 export class KvRouter implements Router {
   readonly model: string;
   readonly blockSize: number;
   readonly config: KvRouterConfig;
+  readonly plugins: RouterPlugins;
+  readonly clock: Clock;
   /** Blocks are named by their sequence hashes. */
   readonly ownNames: boolean;
-  readonly clock: Clock;
   readonly #options: RouterOptions;
-  readonly #seed: bigint;
-  readonly #pools = new Map<string, SelectionCore>();
+  readonly #entryPoints = new Set<EntryPointName>();
+  readonly #pools: Pools;
   readonly #workers: WorkerTable;
+  readonly #events: CacheEvents;
   readonly #requestIds = new RequestIds();
-  #refused = 0;
-  #closed = false;
+  readonly #installed: Installed;
+  readonly #admission: Admission;
+  readonly #calls: OpenAiCalls;
+  #closed: Promise<void> | undefined;
 
-  constructor(options: RouterOptions) {
+  /** As `createRouter`, which is how to call it. */
+  constructor(options: RouterOptions, host: RouterHost = { entryPoint: "KvRouter" }) {
     checkOptions(options);
     const blockSize = options.blockSize === undefined ? 64 : options.blockSize;
     checkBlockSize(blockSize);
@@ -59,71 +80,128 @@ export class KvRouter implements Router {
     this.config = parseConfig(options.config);
     this.clock = options.clock ?? systemClock;
     this.ownNames = options.blockNames === "sequence";
+    this.plugins = bundleOf(options);
     this.#options = options;
-    this.#seed =
+    const log = options.log ?? consoleLogger;
+    const seed =
       options.seed === undefined
         ? crypto.getRandomValues(new BigUint64Array(1))[0]!
         : parseU64(options.seed, "seed", "invalid_config");
-    this.#workers = new WorkerTable(this.#pools, (name, role) => this.#newPool(name, role));
-    this.#pools.set(DEFAULT_POOL, this.#newPool(DEFAULT_POOL, "aggregated"));
-    for (const [i, worker] of (options.workers ?? []).entries()) {
+    this.#pools = new Pools({
+      model: this.model,
+      blockSize,
+      config: this.config,
+      ownNames: this.ownNames,
+      maxRanks: options.maxRanks,
+      budgetBytes: options.memoryBudgetBytes,
+      wantsEvents: options.config?.useKvEvents === true,
+      seed,
+      clock: this.clock,
+      log,
+      requestIds: this.#requestIds,
+      factory: selectionFactory(this.plugins),
+    });
+    this.#workers = new WorkerTable(this.#pools);
+    this.#events = new CacheEvents(this.#workers);
+    this.#calls = new OpenAiCalls(this, options, host.edge);
+    const classes = new PolicyClasses(profileOf(this.plugins.profiles, this.model));
+    const random = new Random(poolSeed(seed, `${this.model}/classifier`));
+    try {
+      this.serveAt(host.entryPoint);
+      this.#addFirst(options.workers ?? []);
+      this.#installed = install(this.plugins, {
+        options,
+        blockSize,
+        classes,
+        clock: this.clock,
+        log,
+        random: () => random.double(),
+        workers: () => this.#workers.capacity(),
+      });
+      const { classifier } = this.#installed;
+      this.#admission = new Admission({ classes, clock: this.clock, requestIds: this.#requestIds, classifier });
+    } catch (error) {
+      void this.#pools.close();
+      throw error;
+    }
+  }
+
+  #addFirst(workers: readonly WorkerInput[]): void {
+    for (const [i, worker] of workers.entries()) {
       const record = parseWorker(worker, `workers[${i}]`);
       if (this.#workers.has(record.workerId)) {
         throw new WarmrouteError("invalid_worker", `workers[${i}] repeats the worker ${record.workerId}`, {
           path: `workers[${i}].workerId`,
         });
       }
-      this.#workers.add(record);
+      this.#add(record);
     }
+    // A router that starts empty still finds out now whether its policy can be built.
+    if (workers.length === 0) this.#pools.open(DEFAULT_GROUP, "aggregated");
   }
 
-  #newPool(name: string, role: WorkerRole): SelectionCore {
-    return createPool({
-      kernel: this.#kernel(name),
-      config: this.config,
-      role,
-      requestIds: this.#requestIds,
-      factory: defaultSelection,
-      partition: { model: this.model, routingGroup: name.slice(0, name.lastIndexOf("/")) },
-      clock: this.clock,
-      log: consoleLogger,
-    });
+  #add(record: WorkerRecord): WorkerRecord {
+    for (const entryPoint of this.#entryPoints) assertServed(entryPoint, record);
+    return this.#workers.add(record);
   }
 
-  #kernel(pool: string): Kernel {
-    return new Kernel({
-      blockSize: this.blockSize,
-      maxRanks: this.#options.maxRanks ?? 16384,
-      budgetBytes: this.#options.memoryBudgetBytes ?? defaultBudget(),
-      ownNames: this.ownNames,
-      seed: poolSeed(this.#seed, `${this.model}/${pool}`),
-    });
+  /** Takes part in one more entry point. Throws `role_not_served` or `classifier_not_supported`. */
+  serveAt(entryPoint: EntryPointName): void {
+    assertHonoured(entryPoint, this.plugins);
+    for (const worker of this.#workers.list()) assertServed(entryPoint, worker);
+    this.#entryPoints.add(entryPoint);
   }
 
   // ---- decisions
 
-  async select(request: SelectRequest, options: { signal?: AbortSignal } = {}): Promise<Selection> {
+  async select(request: SelectRequest, options: CallOptions = {}): Promise<Selection> {
     this.#assertOpen();
-    options.signal?.throwIfAborted();
+    const { signal } = options;
+    signal?.throwIfAborted();
     checkSelect(request);
-    const core = this.#poolOf(request.routingGroup);
-    if (!core) {
-      throw new WarmrouteError("no_endpoints", `no worker serves the routing group ${describe(request.routingGroup)}`, {
-        path: "routingGroup",
-      });
-    }
-    return new RouterSelection(core.select(request), core.policy.label);
+    const core = this.#poolFor(request);
+    if (!core) throw noPool(request);
+    return this.#admission.begin(core, request, this.#attributesOf(options), signal);
   }
+
+  route(body: Record<string, unknown>, options: RouteOptions = {}): Promise<Selection> {
+    return this.#calls.route(body, options);
+  }
+
+  generate(body: Record<string, unknown>, options: RouteOptions = {}): AsyncGenerator<unknown, void> {
+    return this.#calls.generate(body, options);
+  }
+
+  /** Bound, so that it can be handed to a server as it is. */
+  readonly fetch = (request: Request): Promise<Response> => this.#calls.fetch(request);
 
   probe(request: Omit<SelectRequest, "requestId">): ProbeResult {
-    this.#assertOpen();
-    checkSelect(request);
-    const core = this.#poolOf(request.routingGroup);
-    return core?.probe(request) ?? { outcome: "no_endpoints", selected: null, candidates: [], excluded: [] };
+    return this.#probe(request, "probe");
   }
 
-  #poolOf(group: string | undefined): SelectionCore | undefined {
-    return this.#pools.get(group === undefined ? DEFAULT_POOL : `${group}/aggregated`);
+  bestWorker(request: Omit<SelectRequest, "requestId">): WorkerRank {
+    const { outcome, selected } = this.#probe(request, "bestWorker");
+    if (outcome !== "selected") throw outcomeError(outcome);
+    return selected!;
+  }
+
+  #probe(request: Omit<SelectRequest, "requestId">, call: string): ProbeResult {
+    this.#assertOpen();
+    checkSelect(request);
+    this.#installed.classifier?.bypass(call);
+    const attributes = this.#attributesOf({});
+    const core = this.#poolFor(request);
+    if (!core) return { outcome: "no_endpoints", selected: null, candidates: [], excluded: [] };
+    return core.probe(attributes ? { ...request, attributes } : request);
+  }
+
+  #attributesOf({ headers, auth, body }: CallOptions): ReadonlyMap<string, string> | undefined {
+    const { attributes } = this.#options;
+    return attributes && readAttributes(attributes, { headers: new Headers(headers), body, auth });
+  }
+
+  #poolFor({ routingGroup = DEFAULT_GROUP, role = "aggregated" }: SelectRequest): SelectionCore | undefined {
+    return this.#pools.get(routingGroup, role);
   }
 
   overlap(
@@ -132,12 +210,13 @@ export class KvRouter implements Router {
       | { blockHashes: BigUint64Array | readonly U64Input[] },
   ): OverlapRow[] {
     this.#assertOpen();
-    const core = this.#poolOf(undefined)!;
-    const { kernel } = core;
-    let blocks: number;
     if (typeof prompt !== "object" || prompt === null || !("tokens" in prompt || "blockHashes" in prompt)) {
       throw new WarmrouteError("invalid_request", "give tokens or blockHashes", { path: "tokens" });
     }
+    const core = this.#pools.open(DEFAULT_GROUP, "aggregated");
+    assertIndex(core, "overlap()");
+    const { kernel } = core;
+    let blocks: number;
     if ("tokens" in prompt) {
       const n = kernel.writeTokens(prompt.tokens);
       const seed = kernel.localSeed(prompt.loraName, prompt.cacheSalt);
@@ -154,27 +233,10 @@ export class KvRouter implements Router {
 
   reserve(request: ReserveRequest): Booking {
     this.#assertOpen();
-    checkReserve(request);
-    const id = workerIdString(request.worker.workerId, "worker.workerId", "invalid_request");
-    const dpRank = parseU32(request.worker.dpRank ?? 0, "worker.dpRank");
-    const { core, rank } = this.#workers.rank(id, dpRank);
-    if (!rank) throw unknownWorker(id, dpRank);
-    const isl = request.islTokens;
-    const charged = request.effectivePrefillTokens ?? isl;
-    for (const [path, value] of [
-      ["islTokens", isl],
-      ["effectivePrefillTokens", charged],
-    ] as const) {
-      if (!Number.isSafeInteger(value) || value < 0) {
-        throw new WarmrouteError("invalid_request", `${path} must be a whole number of tokens`, { path });
-      }
-    }
-    if (charged > isl) {
-      throw new WarmrouteError("invalid_request", "effectivePrefillTokens is more than islTokens", {
-        path: "effectivePrefillTokens",
-      });
-    }
-    return core!.reserve(request.requestId, rank, request.sequenceHashes, isl, charged);
+    const { workerId, dpRank, charged } = checkReserve(request);
+    const { core, rank } = this.#workers.rank(workerId, dpRank);
+    if (!rank) throw unknownWorker(workerId, dpRank);
+    return core!.reserve(request.requestId, rank, request.sequenceHashes, request.islTokens, charged);
   }
 
   /** The live booking of a request, also one that restore() took over. */
@@ -184,16 +246,9 @@ export class KvRouter implements Router {
 
   // ---- cache contents
 
-  applyEvent(input: unknown): { applied: boolean; reason?: string } {
+  applyEvent(event: unknown): EventResult {
     this.#assertOpen();
-    const event = parseEvent(input);
-    const rank: WorkerRank = { workerId: event.workerId, dpRank: event.dpRank };
-    if (event.kind === "stored") return this.storeBlocks(rank, event.tier, event.parent, event.names, event.locals);
-    const found = this.#workers.rank(event.workerId, event.dpRank);
-    if (!found.rank) return this.#stranger(found.core);
-    if (event.kind === "removed") found.core!.contents.remove(found.rank, event.tier, event.names);
-    else found.core!.contents.clear(found.rank);
-    return { applied: true };
+    return this.#events.apply(event);
   }
 
   /** The typed form of a `stored` event: no JSON, no strings. Throws `invalid_event` when the lists differ in length. */
@@ -203,40 +258,25 @@ export class KvRouter implements Router {
     parent: bigint | null,
     names: BigUint64Array,
     localHashes: BigUint64Array,
-  ): { applied: boolean; reason?: string } {
-    if (!storageTiers.includes(tier)) {
-      throw new WarmrouteError("invalid_event", `tier must be one of ${storageTiers.join(", ")}`, { path: "tier" });
-    }
-    if (names.length !== localHashes.length) {
-      throw new WarmrouteError("invalid_event", "a store needs as many names as local hashes", { path: "names" });
-    }
-    const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
-    if (!rank) return this.#stranger(core);
-    const reason = core!.contents.store(rank, tier, parent, names, localHashes);
-    return reason === undefined ? { applied: true } : { applied: false, reason };
-  }
-
-  #stranger(core: SelectionCore | undefined): { applied: false; reason: string } {
-    this.#refused++;
-    return { applied: false, reason: core ? "unknown_rank" : "unknown_worker" };
+  ): EventResult {
+    return this.#events.store(at, tier, parent, names, localHashes);
   }
 
   /** The typed form of a `removed` event. Returns how many of the blocks the rank held. */
   removeBlocks(at: WorkerRank, tier: StorageTier, names: BigUint64Array): number {
-    const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
-    return rank ? core!.contents.remove(rank, tier, names) : 0;
+    return this.#events.remove(at, tier, names);
   }
 
   // ---- workers
 
   /**
    * Adds a worker with all its ranks, or updates the one with its id: ranks that stay keep their cache contents
-   * and bookings, unless the incarnation is another. All or nothing. Throws `invalid_worker`, `too_many_ranks`
-   * or `memory_budget`.
+   * and bookings, unless the incarnation is another. All or nothing. Throws `invalid_worker`, `role_not_served`,
+   * `too_many_ranks`, `memory_budget`, or what building the pool's policy throws.
    */
   addWorker(input: WorkerInput): WorkerRecord {
     this.#assertOpen();
-    return this.#workers.add(parseWorker(input));
+    return this.#add(parseWorker(input));
   }
 
   removeWorker(workerId: U64Input): boolean {
@@ -251,7 +291,7 @@ export class KvRouter implements Router {
   // ---- state
 
   loads(): LoadRow[] {
-    return [...this.#pools.values()]
+    return [...this.#pools]
       .flatMap((core) => core.loads())
       .sort((a, b) => {
         if (a.workerId === b.workerId) return a.dpRank - b.dpRank;
@@ -260,19 +300,21 @@ export class KvRouter implements Router {
   }
 
   stats(): RouterStats {
-    const cores = [...this.#pools.values()];
+    const cores = [...this.#pools];
     const sum = (f: (core: SelectionCore) => number) => cores.reduce((total, core) => total + f(core), 0);
+    const { classifier } = this.#installed;
     return {
       index: {
         blocks: sum((core) => core.counter(Counter.heldBlocks)),
         bytes: sum((core) => core.counter(Counter.bytes)),
         budgetBytes: sum((core) => core.counter(Counter.budget)),
         orphans: sum((core) => core.contents.orphans),
-        refused: this.#refused + sum((core) => core.contents.refused),
+        refused: this.#events.refused + sum((core) => core.contents.refused),
         duplicates: sum((core) => core.counter(Counter.duplicates)),
       },
       bookings: { live: this.#requestIds.size, forgotten: 0, expired: 0 },
-      queue: { pending: 0, pendingIslTokens: 0, byClass: {} },
+      queue: { pending: 0, pendingIslTokens: 0, byClass: {}, unknownClasses: this.#admission.unknownClasses },
+      ...(classifier && { classifier: classifier.stats() }),
       decisions: sum((core) => core.decisions),
     };
   }
@@ -285,22 +327,29 @@ export class KvRouter implements Router {
   /** Replaces the given parts of the state by the snapshot's; all of it or, when refused, none. */
   restore(bytes: Uint8Array, options: { parts?: readonly SnapshotPart[] } = {}): void {
     this.#assertOpen();
-    readSnapshot(bytes, this.#state(), (pool) => this.#kernel(pool), readParts(options, "parts"));
+    readSnapshot(bytes, this.#state(), (pool) => this.#pools.kernel(pool), readParts(options, "parts"));
   }
 
   #state() {
     const { model, blockSize, ownNames } = this;
-    return { model, blockSize, ownNames, pools: this.#pools };
+    return { model, blockSize, ownNames, pools: this.#pools.byName };
   }
 
-  async close(_options: { graceMs?: number } = {}): Promise<void> {
-    this.#closed = true;
-    this.freeAll();
+  /** Refuses new requests, ends what is live, and closes classifier and policies. A second call waits for the first. */
+  close(_options: { graceMs?: number } = {}): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    for (const core of this.#pools) for (const booking of core.bookings) booking.abort(closing());
+    await this.#installed.classifier?.close();
+    await this.#pools.close();
   }
 
   /** Ends every live booking. */
   freeAll(): void {
-    for (const core of this.#pools.values()) for (const booking of core.bookings) booking.free();
+    for (const core of this.#pools) for (const booking of core.bookings) booking.free();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -308,8 +357,16 @@ export class KvRouter implements Router {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new WarmrouteError("shutting_down", "the router is closed");
+    if (this.#closed) throw closing();
   }
+}
+
+const closing = () => new WarmrouteError("shutting_down", "the router is closed");
+
+function noPool({ routingGroup, role = "aggregated" }: SelectRequest): WarmrouteError {
+  const of = routingGroup === undefined ? "" : ` of the routing group ${describe(routingGroup)}`;
+  const path = routingGroup === undefined ? "role" : "routingGroup";
+  return new WarmrouteError("no_endpoints", `there is no ${role} worker${of}`, { path });
 }
 
 function unknownWorker(workerId: string, dpRank: number): WarmrouteError {

@@ -1,7 +1,10 @@
-import type { WorkerRank, WorkerRecord } from "../core/types.js";
+import { WarmrouteError } from "../core/errors.js";
+import type { Evidence, WorkerRank, WorkerRecord } from "../core/types.js";
+import type { DispatchTarget } from "../dispatch/index.js";
 import { trackResponse } from "../dispatch/track.js";
 import type { PoolBooking } from "../scheduling/booking.js";
 import type { PoolSelection } from "../scheduling/pool.js";
+import type { Admission, LogicalRequest } from "./admission.js";
 import type { Selection } from "./contract.js";
 
 /** A decision as the caller gets it: the core's answer, the dispatch target, and the booking's tracker. */
@@ -13,16 +16,21 @@ export class RouterSelection implements Selection {
   readonly overlap: Selection["overlap"];
   readonly cachedTokens: number;
   readonly effectivePrefillTokens: number;
-  readonly evidence: Selection["evidence"];
+  evidence: Selection["evidence"];
   readonly reason: Selection["reason"];
   readonly policy: string;
-  readonly policyClass = "default";
+  readonly policyClass: string;
   readonly queueWaitMs = 0;
   declare readonly tieDraw?: number;
+  /** Set by `KvRouter.route`. */
+  declare dispatch?: NonNullable<Selection["dispatch"]>;
   declare readonly candidates?: NonNullable<Selection["candidates"]>;
   readonly booking: PoolBooking;
 
-  constructor(from: PoolSelection, policy: string) {
+  readonly #admission: Admission;
+  readonly #logical: LogicalRequest;
+
+  constructor(from: PoolSelection, policy: string, policyClass: string, admission: Admission, logical: LogicalRequest) {
     this.requestId = from.requestId;
     this.worker = from.worker;
     this.record = from.record;
@@ -36,9 +44,32 @@ export class RouterSelection implements Selection {
     if (from.tieDraw !== undefined) this.tieDraw = from.tieDraw;
     if (from.candidates !== undefined) this.candidates = from.candidates;
     this.booking = from.booking;
+    this.policyClass = policyClass;
+    this.#admission = admission;
+    this.#logical = logical;
+  }
+
+  async retry({ signal }: { signal?: AbortSignal } = {}): Promise<Selection> {
+    const { booking, requestId } = this;
+    if (!booking.live) {
+      throw new WarmrouteError("lifecycle_ended", "the request has ended, so there is nothing to select again for");
+    }
+    booking.retry();
+    const logical = this.#logical;
+    return this.#admission.again({ ...logical, request: { ...logical.request, requestId } }, signal);
   }
 
   track(response: Response | Promise<Response>): Promise<Response> {
     return trackResponse(this.booking, response);
   }
+}
+
+/** Where the request of a selection goes. */
+export function targetOf({ worker, record }: Selection): DispatchTarget {
+  return { ...worker, url: record.url, engine: record.engine, dpSize: record.dpSize };
+}
+
+/** Overlap counted in other tokens than the engine's is an estimate, whatever the index rests on. */
+export function evidenceOf(selection: Selection, exact: boolean): Evidence {
+  return exact || selection.evidence === "none" ? selection.evidence : "approximate";
 }

@@ -1,7 +1,8 @@
 import { WarmrouteError } from "../core/errors.js";
-import type { WorkerRecord, WorkerRole } from "../core/types.js";
+import type { WorkerRank, WorkerRecord } from "../core/types.js";
 import type { PoolRank } from "../scheduling/ranks.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
+import type { Pools } from "./pools.js";
 
 /** A worker and the pool that its ranks are in. */
 interface Member {
@@ -16,21 +17,24 @@ const isRankOf = (record: WorkerRecord, dpRank: number) =>
 /** The workers of a router, and the pools that they make: one for each routing group and role. */
 export class WorkerTable {
   readonly #members = new Map<string, Member>();
-  readonly #pools: Map<string, SelectionCore>;
-  readonly #newPool: (name: string, role: WorkerRole) => SelectionCore;
+  readonly #pools: Pools;
 
-  constructor(pools: Map<string, SelectionCore>, newPool: (name: string, role: WorkerRole) => SelectionCore) {
+  constructor(pools: Pools) {
     this.#pools = pools;
-    this.#newPool = newPool;
   }
 
   /** Adds a worker or updates the one with its id (see `KvRouter.addWorker`); all or nothing. */
   add(record: WorkerRecord): WorkerRecord {
-    const name = `${record.routingGroup}/${record.role}`;
-    const core = this.#pools.get(name) ?? this.#newPool(name, record.role);
+    const { routingGroup, role } = record;
+    const isNew = this.#pools.get(routingGroup, role) === undefined;
+    const core = this.#pools.open(routingGroup, role);
     const old = this.#members.get(record.workerId);
-    this.#admit(record, core, old);
-    this.#pools.set(name, core);
+    try {
+      this.#admit(record, core, old);
+    } catch (error) {
+      if (isNew) this.#pools.discard(routingGroup, role);
+      throw error;
+    }
     if (old) for (const dpRank of ranksOf(old.record)) this.#retire(old, dpRank, record, core);
     this.#members.set(record.workerId, { record, core });
     return record;
@@ -53,6 +57,16 @@ export class WorkerTable {
     return [...this.#members.values()]
       .map(({ record }) => record)
       .sort((a, b) => (BigInt(a.workerId) < BigInt(b.workerId) ? -1 : 1));
+  }
+
+  /** Every rank with the capacity that it publishes, as classifiers see them; a new list each time. */
+  capacity(): { worker: WorkerRank; totalKvBlocks?: number }[] {
+    return [...this.#members.values()].flatMap(({ record }) =>
+      ranksOf(record).map((dpRank) => ({
+        worker: { workerId: record.workerId, dpRank },
+        ...(record.totalKvBlocks === undefined ? {} : { totalKvBlocks: record.totalKvBlocks }),
+      })),
+    );
   }
 
   /** The pool of a worker and its rank, as far as they exist. */

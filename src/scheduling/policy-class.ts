@@ -37,6 +37,11 @@ export class PolicyClasses {
     this.#default = this.#families.get(profile.defaultPolicyFamily)!;
   }
 
+  /** Whether the uncached tokens of a request make a difference. */
+  get usesBuckets(): boolean {
+    return this.#minTokens.length > 1;
+  }
+
   /** Whether a request may use the name. A class of a family goes by its family's name only. */
   has(name: string): boolean {
     return this.#explicit.has(name) || this.#families.has(name);

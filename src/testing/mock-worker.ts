@@ -1,12 +1,12 @@
 import { WarmrouteError } from "../core/errors.js";
 import { type U64Input, workerIdString } from "../core/ids.js";
+import type { Prompt } from "../core/prompt.js";
 import type { RouterEvent } from "../core/types.js";
 import {
   BytesTokenizer,
   errorResponse,
   HttpError,
   isObject,
-  type Prompt,
   readChat,
   readCompletion,
   readJsonBody,

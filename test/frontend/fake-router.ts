@@ -35,6 +35,7 @@ export function fakeRouter(workers: readonly WorkerInput[], options: { model?: s
   const router = {
     model: options.model ?? "m",
     select,
+    serveAt() {},
     workers: () =>
       workers.map((worker) => ({ engine: "auto", dpSize: 1, ...worker, workerId: String(worker.workerId) })),
   } as unknown as Router;

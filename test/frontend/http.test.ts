@@ -210,7 +210,7 @@ describe("a bad request", () => {
 
 describe("a failure", () => {
   const failing = (error: unknown) =>
-    ({ model: "m", workers: () => [], select: () => Promise.reject(error) }) as unknown as Router;
+    ({ model: "m", workers: () => [], serveAt() {}, select: () => Promise.reject(error) }) as unknown as Router;
 
   test.each([
     [new WarmrouteError("no_endpoints", "none"), 503, "no_endpoints", "server_error", "1"],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { BytesTokenizer, type Prompt } from "../../src/frontend/index.js";
+import type { Prompt } from "../../src/core/prompt.js";
+import { BytesTokenizer } from "../../src/frontend/index.js";
 
 const encode = (prompt: Prompt) => [...new BytesTokenizer().encode(prompt)];
 const utf8 = (text: string) => [...new TextEncoder().encode(text)];

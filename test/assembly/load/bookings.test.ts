@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { Random } from "../../../src/replay/random.js";
+import { Random } from "../../../src/core/random.js";
 import { LoadOracle, type OracleBooking } from "../../oracle/load.js";
 import { chain, type Handle, LoadPool, STATUS } from "./pool.js";
 

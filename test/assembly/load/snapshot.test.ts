@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Random } from "../../../src/replay/random.js";
+import { Random } from "../../../src/core/random.js";
 import { chain, type Handle, LoadPool, STATUS } from "./pool.js";
 
 const SLOTS = [0, 3, 70];

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { Random } from "../../src/replay/random.js";
+import { Random } from "../../src/core/random.js";
 
 interface Golden {
   generators: { seed: string; u64: string[]; doubles: number[]; ties_of_4: number[] }[];

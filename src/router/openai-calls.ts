@@ -1,0 +1,78 @@
+import { WarmrouteError } from "../core/errors.js";
+import { Dispatcher, dispatchOf, eventsOf } from "../dispatch/index.js";
+import type { RouteOptions, Router, RouterOptions, Selection } from "./contract.js";
+import type { RouterEdge } from "./edge.js";
+import { hintsOf } from "./hints.js";
+import { evidenceOf, type RouterSelection, targetOf } from "./selection.js";
+
+type Body = Record<string, unknown>;
+
+/** What a router does for requests in OpenAI's shape: it reads the prompt, selects, and sends if it is asked to. */
+export class OpenAiCalls {
+  readonly #router: Router;
+  readonly #options: RouterOptions;
+  readonly #edge: RouterEdge | undefined;
+  readonly #dispatcher: Dispatcher;
+  #handler: ((request: Request) => Promise<Response>) | undefined;
+
+  constructor(router: Router, options: RouterOptions, edge: RouterEdge | undefined) {
+    this.#router = router;
+    this.#options = options;
+    this.#edge = edge;
+    this.#dispatcher = new Dispatcher(options.fetch ? { fetch: options.fetch } : {});
+  }
+
+  get #composed(): RouterEdge {
+    if (this.#edge) return this.#edge;
+    throw new WarmrouteError("invalid_config", "this router was built without its HTTP side: use createRouter()");
+  }
+
+  /** See `Router.fetch`. */
+  fetch(request: Request): Promise<Response> {
+    this.#handler ??= this.#composed.handler(this.#router, this.#options);
+    return this.#handler(request);
+  }
+
+  /** See `Router.route`. */
+  async route(body: Body, options: RouteOptions): Promise<Selection> {
+    const { path, tokens, exact } = this.#composed.readPrompt(body, options.path, this.#options.tokenizer);
+    const headers = new Headers(options.headers);
+    const requestId = headers.get("x-request-id") || crypto.randomUUID();
+    headers.set("x-request-id", requestId);
+    if (!headers.has("content-type")) headers.set("content-type", "application/json");
+    const selection = (await this.#router.select(
+      { requestId, tokens, ...hintsOf(headers) },
+      { ...options, headers, body },
+    )) as RouterSelection;
+    try {
+      selection.dispatch = dispatchOf(targetOf(selection), {
+        path,
+        method: "POST",
+        headers,
+        body: new TextEncoder().encode(JSON.stringify(body)),
+        ...(options.signal ? { signal: options.signal } : {}),
+      });
+    } catch (error) {
+      selection.booking.abort(error);
+      throw error;
+    }
+    selection.evidence = evidenceOf(selection, exact);
+    return selection;
+  }
+
+  /** See `Router.generate`. */
+  async *generate(body: Body, options: RouteOptions): AsyncGenerator<unknown, void> {
+    const selection = await this.route(body, options);
+    const { url, init } = selection.dispatch!;
+    const answer = await selection.track(this.#dispatcher.fetch(targetOf(selection), url, init));
+    if (!answer.ok) {
+      await answer.body?.cancel();
+      const { worker } = selection;
+      throw new WarmrouteError("upstream_failed", `worker ${worker.workerId} answered with status ${answer.status}`, {
+        details: { ...worker, status: answer.status },
+      });
+    }
+    if (/^text\/event-stream\b/.test(answer.headers.get("content-type") ?? "")) yield* eventsOf(answer.body!);
+    else yield await answer.json();
+  }
+}

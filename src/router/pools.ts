@@ -1,0 +1,97 @@
+import type { Clock } from "../core/clock.js";
+import type { KvRouterConfig } from "../core/config.js";
+import type { Logger } from "../core/log.js";
+import type { WorkerRole } from "../core/types.js";
+import { Kernel } from "../kernel/kernel.js";
+import { defaultBudget } from "../kernel/module.js";
+import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
+import { createPool } from "../scheduling/policy-factory.js";
+import { poolSeed } from "../scheduling/pool-seed.js";
+import type { RequestIds } from "../scheduling/request-ids.js";
+import type { SelectionCore } from "../scheduling/selection-core.js";
+import { assertIndex } from "./construct.js";
+
+/** What all pools of a router have in common. */
+export interface PoolSettings {
+  readonly model: string;
+  readonly blockSize: number;
+  readonly config: KvRouterConfig;
+  /** Blocks are named by their sequence hashes. */
+  readonly ownNames: boolean;
+  readonly maxRanks: number | undefined;
+  readonly budgetBytes: number | undefined;
+  /** The host asks for engine events by name, so that a policy without an index is an error. */
+  readonly wantsEvents: boolean;
+  readonly seed: bigint;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly requestIds: RequestIds;
+  readonly factory: WorkerSelectionFactory;
+}
+
+/** The pools of a router by routing group and role; each has a kernel, a generator and a policy of its own. */
+export class Pools {
+  readonly #settings: PoolSettings;
+  readonly #pools = new Map<string, SelectionCore>();
+
+  constructor(settings: PoolSettings) {
+    this.#settings = settings;
+  }
+
+  get(routingGroup: string, role: WorkerRole): SelectionCore | undefined {
+    return this.#pools.get(nameOf(routingGroup, role));
+  }
+
+  /** The pool, made if it is not there; the policy's factory is called once for it. Throws what `createPool` throws. */
+  open(routingGroup: string, role: WorkerRole): SelectionCore {
+    const name = nameOf(routingGroup, role);
+    const found = this.#pools.get(name);
+    if (found) return found;
+    const { config, requestIds, factory, clock, log, model, wantsEvents } = this.#settings;
+    const kernel = this.kernel(name);
+    const partition = { model, routingGroup };
+    const made = createPool({ kernel, config, role, requestIds, factory, partition, clock, log });
+    try {
+      if (wantsEvents) assertIndex(made, "config.useKvEvents");
+    } catch (error) {
+      void made.close();
+      throw error;
+    }
+    this.#pools.set(name, made);
+    return made;
+  }
+
+  /** Takes back a pool that was opened in vain. */
+  discard(routingGroup: string, role: WorkerRole): void {
+    const name = nameOf(routingGroup, role);
+    void this.#pools.get(name)?.close();
+    this.#pools.delete(name);
+  }
+
+  /** A kernel for a pool: its first one, or the one that a restored pool moves to. */
+  kernel(name: string): Kernel {
+    const { blockSize, maxRanks, budgetBytes, ownNames, seed, model } = this.#settings;
+    return new Kernel({
+      blockSize,
+      maxRanks: maxRanks ?? 16384,
+      budgetBytes: budgetBytes ?? defaultBudget(),
+      ownNames,
+      seed: poolSeed(seed, `${model}/${name}`),
+    });
+  }
+
+  get byName(): ReadonlyMap<string, SelectionCore> {
+    return this.#pools;
+  }
+
+  [Symbol.iterator](): MapIterator<SelectionCore> {
+    return this.#pools.values();
+  }
+
+  /** Closes every policy. Never rejects. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#pools.values(), (core) => core.close()));
+  }
+}
+
+const nameOf = (routingGroup: string, role: WorkerRole) => `${routingGroup}/${role}`;
