@@ -3,7 +3,7 @@ import { WarmrouteError } from "../core/errors.js";
 import { type WorkerRole, workerRoles } from "../core/types.js";
 import { type KindName, kindNames, pluginKinds, singleKinds } from "../plugins/kinds.js";
 import { listed } from "../plugins/names.js";
-import type { RouterPolicy } from "../plugins/policy/contract.js";
+import type { PolicyProfile, RouterPolicy } from "../plugins/policy/contract.js";
 import { inFileOrder, type PolicyProblem, problemsOf } from "../plugins/problem.js";
 import { createRegistry } from "../plugins/registry.js";
 import type { Resolution, ResolvedRole } from "../plugins/resolve.js";
@@ -58,12 +58,7 @@ async function check(flags: CheckFlags): Promise<void> {
     print(JSON.stringify({ ...okDocument(resolution), ...(types === undefined ? {} : { types: bySection(types) }) }));
     return;
   }
-  if (types)
-    print(
-      Object.entries(bySection(types))
-        .map(([section, names]) => `${section}: ${listed(names)}`)
-        .join("\n"),
-    );
+  for (const [section, names] of Object.entries(types ? bySection(types) : {})) print(`${section}: ${listed(names)}`);
   if (path !== undefined) print(summary(path, policy, resolution));
 }
 
@@ -83,16 +78,15 @@ function okDocument({ roles, singles }: Resolution): Record<string, unknown> {
   return { ok: true, roles: Object.fromEntries(ordered), ...Object.fromEntries(sections) };
 }
 
-const errorDocument = ({ code, path, line = null, column = null, message, suggestion, provider }: OpenPlace) => ({
+const errorDocument = ({ code, path, line, column, message, suggestion, provider }: PolicyProblem) => ({
   code,
   path,
-  line,
-  column,
+  line: line ?? null,
+  column: column ?? null,
   message,
   ...(suggestion === undefined ? {} : { suggestion }),
   ...(provider === undefined ? {} : { provider }),
 });
-type OpenPlace = Omit<PolicyProblem, "line" | "column"> & { line?: number | null; column?: number | null };
 
 // ---- for people
 
@@ -106,7 +100,9 @@ function summary(path: string, policy: RouterPolicy | undefined, { roles, single
   const rows = workerRoles.map((role) => [role, ...roleCells(role, roles[role]!)]);
   for (const kind of singleKinds) {
     const single = singles[kind];
-    const cells = single ? [single.type, parametersText(single.parameters), "from the file"] : ["<none>", "", ""];
+    const cells = single
+      ? [single.type, `from ${pluginKinds[kind].section}`, parametersText(single.parameters)]
+      : ["<none>", "", ""];
     rows.push([pluginKinds[kind].noun, ...cells]);
   }
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
@@ -121,16 +117,17 @@ function roleCells(role: WorkerRole, { instance, type, source, parameters }: Res
     env: "from the environment",
     option: `from --${role}-policy`,
   }[source];
-  return [type === null ? instance : `${instance} (${type})`, parametersText(parameters), from];
+  return [type === null ? instance : `${instance} (${type})`, from, parametersText(parameters)];
 }
 
 const parametersText = (parameters: object) => (Object.keys(parameters).length > 0 ? JSON.stringify(parameters) : "");
 
 function queues(policy: RouterPolicy | undefined): string {
-  const of = (count: number) => `${count} ${count === 1 ? "class" : "classes"}`;
-  const profiles = [
-    ...(policy?.profile ? [`${of(policy.profile.policyClasses.length)} for every model`] : []),
-    ...[...(policy?.models ?? [])].map(([name, profile]) => `${of(profile.policyClasses.length)} for ${name}`),
-  ];
-  return `queues: ${profiles.length > 0 ? profiles.join(", ") : "one class, default, for every model"}`;
+  const shown = 5;
+  const of = ({ policyClasses: { length } }: PolicyProfile) => `${length} ${length === 1 ? "class" : "classes"}`;
+  const models = [...(policy?.models ?? [])];
+  const root = policy?.profile ? of(policy.profile) : "one class, default,";
+  const listed = models.slice(0, shown).map(([name, profile]) => `${of(profile)} for ${name}`);
+  const more = models.length > shown ? [`their own for ${models.length - shown} more`] : [];
+  return `queues: ${[...listed, ...more, `${root} for every ${models.length > 0 ? "other " : ""}model`].join(", ")}`;
 }

@@ -1,7 +1,7 @@
-import { statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { constants, Script } from "node:vm";
 import { WarmrouteError } from "../../core/errors.js";
 import type { Catalog } from "../../plugins/registry.js";
 
@@ -10,39 +10,58 @@ import type { Catalog } from "../../plugins/registry.js";
  * from there. Throws `unreadable` when there is none, `invalid_plugin` when it fails or has no `register`.
  */
 export async function loadCatalog(pathOrPackage: string): Promise<Catalog> {
-  const path = resolve(pathOrPackage);
-  const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-  if (!isFile && (isAbsolute(pathOrPackage) || pathOrPackage.startsWith("."))) {
-    throw missing(pathOrPackage, `there is no file ${path}`);
-  }
+  const file = fileOf(pathOrPackage);
   let module: { register?: unknown };
   try {
-    module = isFile ? await import(pathToFileURL(path).href) : await importFrom(process.cwd(), pathOrPackage);
+    module = await import(pathToFileURL(file).href);
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    if (message.includes(importer) || pathOrPackage === "")
-      throw missing(pathOrPackage, "no such file or package", cause);
-    throw invalid(pathOrPackage, `fails to load: ${message}${placeOf(cause)}`, cause);
+    throw invalid(pathOrPackage, `fails to load: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
   if (typeof module.register !== "function") throw invalid(pathOrPackage, "exports no register function");
   return module as Catalog;
 }
 
-const importer = "warmroute-catalog";
-
-/** Imports a package as a module in that directory would: Node's `import` looks from the file that it stands in. */
-async function importFrom(directory: string, name: string): Promise<{ register?: unknown }> {
-  const script = new Script("(name) => import(name)", {
-    filename: join(directory, importer),
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-  });
-  return await script.runInThisContext()(name);
+function fileOf(name: string): string {
+  const path = resolve(name);
+  if (name !== "" && statSync(path, { throwIfNoEntry: false })?.isFile()) return path;
+  if (name === "" || name.startsWith(".") || isAbsolute(name)) throw missing(name, `there is no file ${path}`);
+  try {
+    return packageFile(name);
+  } catch (cause) {
+    throw missing(name, "there is no such file or package", cause);
+  }
 }
 
-/** Where a module breaks off; its message does not say, only the first line of its stack does. */
-function placeOf(error: unknown): string {
-  const place = error instanceof SyntaxError ? /^file:.*:\d+$/m.exec(error.stack ?? "")?.[0] : undefined;
-  return place === undefined ? "" : ` (${place})`;
+/**
+ * The module that `import` of a package gives in the working directory. Node itself would look from the file that
+ * the `import` stands in, and its `require.resolve` passes over what only `import` may have.
+ */
+function packageFile(name: string): string {
+  const require = createRequire(join(process.cwd(), "catalog"));
+  const [, packageName = "", subpath = ""] = /^((?:@[^/]*\/)?[^/]*)(.*)$/.exec(name) ?? [];
+  for (const folder of require.resolve.paths(name) ?? []) {
+    const manifest = join(folder, packageName, "package.json");
+    if (!existsSync(manifest)) continue;
+    const { exports } = JSON.parse(readFileSync(manifest, "utf8")) as { exports?: unknown };
+    const target = targetOf(isTargets(exports) ? exports[`.${subpath}`] : subpath === "" ? exports : undefined);
+    if (target !== undefined) return join(folder, packageName, target);
+    break;
+  }
+  return require.resolve(name);
+}
+
+/** Whether a manifest's `exports` are by subpath, and not those of the package itself. */
+const isTargets = (exports: unknown): exports is Record<string, unknown> =>
+  typeof exports === "object" && exports !== null && Object.keys(exports).some((key) => key.startsWith("."));
+
+const conditions = ["node", "import", "module-sync", "default"];
+
+/** The file of an export: of the first condition that holds. */
+function targetOf(target: unknown): string | undefined {
+  if (typeof target === "string") return target;
+  if (typeof target !== "object" || target === null) return undefined;
+  const held = Object.entries(target).filter(([condition]) => conditions.includes(condition));
+  return held.map(([, inner]) => targetOf(inner)).find((file) => file !== undefined);
 }
 
 const missing = (name: string, reason: string, cause?: unknown) =>
