@@ -16,8 +16,10 @@ import {
   indexStore,
   indexUnknownRemoves,
 } from "./prefix/index";
-import { decideInit, decidePrompt, matchColumns, prepareCandidates } from "./select/decide";
+import { decidePrompt } from "./select/decide";
+import { prepareCandidates } from "./select/outside";
 import { randomSeed } from "./select/random";
+import { requestInit, matchColumns } from "./select/request";
 import {
   exportIndexBegin,
   exportIndexNeeds,
@@ -34,17 +36,9 @@ export { bookingFree, bookingGeneration, bookingOutputBlocks, bookingPrefillComp
 export { columnAddress as column, rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
 export { indexClearRank as clearEvent } from "./prefix/index";
 export { candidateColumn } from "./select/candidates";
-export {
-  abandon,
-  answerRow,
-  chooseColumns as choose,
-  commit,
-  explainProbabilities,
-  explainTerms,
-  gather,
-  releaseColumns,
-  requestRow,
-} from "./select/decide";
+export { chooseColumns as choose, explainProbabilities, explainTerms } from "./select/decide";
+export { commit, gather } from "./select/outside";
+export { abandon, answerRow, releaseColumns, requestRow } from "./select/request";
 export { randomUnit } from "./select/random";
 
 // The parts that the verbs are made of, for measurements and tests.
@@ -75,7 +69,7 @@ export function init(from: usize, budget: u64, size: u32, maxRanks: u32, ownName
   arenaInit(from, budget);
   blockSize = size;
   slots = maxRanks;
-  decideInit(size);
+  requestInit(size);
   randomSeed(seed);
   const started = namesArea(64) && extentsInit() && ranksInit(maxRanks) && bookingsInit() && indexInit(ownNames != 0, maxRanks);
   return started ? OK : MEMORY_BUDGET;

@@ -61,7 +61,7 @@ export interface KernelExports extends Record<string, unknown> {
   importEnd(): void;
 }
 
-/** Doubles of the request row (assembly/select/decide.ts). */
+/** Doubles of the request row (assembly/select/request.ts). */
 export const RequestDouble = { promptTokens: 4, params: 8, twoTier: 16, tierWeights: 19 } as const;
 
 /** Words of the answer row. */

@@ -25,7 +25,7 @@ const MAX_BLOCK_SIZE = 1 << 20;
 const MAX_RANKS = 16384;
 const utf8 = new TextEncoder();
 
-/** Field offsets of the request row in u32 words (assembly/select/decide.ts). */
+/** Field offsets of the request row in u32 words (assembly/select/request.ts). */
 const REQUEST = { tokens: 0, flags: 1, pinned: 2, policy: 3, seedLow: 4, seedHigh: 5, window: 6 } as const;
 const REQUEST_WORDS = 48;
 const ANSWER_WORDS = 32;

@@ -1,4 +1,4 @@
-/** Status codes of the kernel's verbs (assembly/status.ts, assembly/select/decide.ts). */
+/** Status codes of the kernel's verbs (assembly/status.ts, assembly/select/request.ts). */
 export const Status = {
   ok: 0,
   memoryBudget: -1,

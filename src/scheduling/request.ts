@@ -6,7 +6,7 @@ import { type Binding, isWithin } from "./binding.js";
 import { type Constraints, exclusionOf, preferenceOf } from "./eligibility.js";
 import type { Pool, PoolRequest } from "./pool.js";
 
-/** Bits of the request row's flags (assembly/select/cost.ts and decide.ts). */
+/** Bits of the request row's flags (assembly/select/cost.ts and request.ts). */
 export const RequestFlag = {
   track: 1,
   decodeRole: 2,
