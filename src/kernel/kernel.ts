@@ -50,6 +50,8 @@ export class Kernel {
   #failure: WarmrouteError | undefined;
   /** Every verb is refused: the kernel has failed, or a policy's components run. */
   #refuses = false;
+  /** What waits until no components run. */
+  #later: (() => void)[] = [];
   #seeds = new Map<string, bigint>();
 
   constructor(options: KernelOptions) {
@@ -105,7 +107,25 @@ export class Kernel {
 
   /** Throws `policy_failed` while a policy's components run. For what changes state before its first verb. */
   assertFree(): void {
-    if (this.#refuses && !this.#failure) throw this.#refused();
+    if (this.isHeld) throw this.#refused();
+  }
+
+  /** Whether a policy's components run. */
+  get isHeld(): boolean {
+    return this.#refuses && !this.#failure;
+  }
+
+  /** Has `act` done at settle(). For what must not be refused while components run. */
+  postpone(act: () => void): void {
+    this.#later.push(act);
+  }
+
+  /** Does what was postponed: the decision that the components were asked about is over. */
+  settle(): void {
+    if (this.#later.length === 0) return;
+    const acts = this.#later;
+    this.#later = [];
+    if (!this.#failure) for (const act of acts) act();
   }
 
   #refused(): WarmrouteError {

@@ -66,23 +66,27 @@ export class PolicyRun {
     this.explained = undefined;
     if (n < 0) return n;
     kernel.sync();
-    let chosen: number;
     try {
-      if (filters) {
-        const all = n;
-        n = this.#filter(kernel, ctx, all, hasTaints);
-        if (n === 0) {
-          kernel.exports.abandon();
-          return Status.allFiltered;
+      let chosen: number;
+      try {
+        if (filters) {
+          const all = n;
+          n = this.#filter(kernel, ctx, all, hasTaints);
+          if (n === 0) {
+            kernel.exports.abandon();
+            return Status.allFiltered;
+          }
+          kernel.exports.gather(n, n === all ? choiceInputs & ~filterInputs : choiceInputs);
         }
-        kernel.exports.gather(n, n === all ? choiceInputs & ~filterInputs : choiceInputs);
+        chosen = this.#choose(kernel, ctx, n, hasTaints, explain);
+      } catch (error) {
+        if (!kernel.failed) kernel.exports.abandon();
+        throw error;
       }
-      chosen = this.#choose(kernel, ctx, n, hasTaints, explain);
-    } catch (error) {
-      if (!kernel.failed) kernel.exports.abandon();
-      throw error;
+      return kernel.exports.commit(chosen);
+    } finally {
+      kernel.settle();
     }
-    return kernel.exports.commit(chosen);
   }
 
   /** Moves the rows that every filter keeps to the front; answers how many. */

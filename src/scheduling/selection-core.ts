@@ -84,7 +84,7 @@ export class SelectionCore implements Pool, BookingOwner {
     this.kernel.assertFree();
     const rank = this.ranks.get(workerId, dpRank);
     if (!rank) return;
-    for (const booking of this.#bookingsOf(rank)) this.#forget(booking);
+    for (const booking of this.#bookingsOf(rank)) booking.abort(workerGone("was removed"));
     this.ranks.remove(rank);
     this.#slotReleased(rank.slot);
   }
@@ -101,7 +101,7 @@ export class SelectionCore implements Pool, BookingOwner {
   /** The process behind a rank started anew: what it held and what it worked on is gone. */
   restartRank(rank: PoolRank): void {
     this.contents.clear(rank);
-    for (const booking of this.#bookingsOf(rank)) booking.free();
+    for (const booking of this.#bookingsOf(rank)) booking.abort(workerGone("started anew"));
   }
 
   #bookingsOf(rank: PoolRank): PoolBooking[] {
@@ -214,8 +214,12 @@ export class SelectionCore implements Pool, BookingOwner {
     return this.#booked(requestId, rank, id, kernel.exports.bookingGeneration(id), islTokens, 0);
   }
 
+  // A booking's verbs are never refused: while components of the policy run they wait for the end of the decision.
+
   bookingPrefillComplete(booking: PoolBooking): void {
-    this.kernel.exports.bookingPrefillComplete(booking.id, booking.generation);
+    const { kernel } = this;
+    if (kernel.isHeld) kernel.postpone(() => this.bookingPrefillComplete(booking));
+    else kernel.exports.bookingPrefillComplete(booking.id, booking.generation);
   }
 
   bookingOutputBlocks(booking: PoolBooking, more: number, fraction: number | undefined): void {
@@ -224,13 +228,16 @@ export class SelectionCore implements Pool, BookingOwner {
         path: "decayFraction",
       });
     }
-    this.kernel.exports.bookingOutputBlocks(booking.id, booking.generation, more, fraction ?? Number.NaN);
+    const { kernel } = this;
+    if (kernel.isHeld) kernel.postpone(() => this.bookingOutputBlocks(booking, more, fraction));
+    else kernel.exports.bookingOutputBlocks(booking.id, booking.generation, more, fraction ?? Number.NaN);
   }
 
   bookingFree(booking: PoolBooking): void {
-    this.kernel.assertFree();
+    const { kernel } = this;
     this.#forget(booking);
-    if (!this.kernel.failed) this.kernel.exports.bookingFree(booking.id, booking.generation);
+    if (kernel.isHeld) kernel.postpone(() => kernel.exports.bookingFree(booking.id, booking.generation));
+    else if (!kernel.failed) kernel.exports.bookingFree(booking.id, booking.generation);
   }
 
   // ---- state
@@ -285,6 +292,7 @@ export class SelectionCore implements Pool, BookingOwner {
       const booking = old ?? this.#booked(requestId, rank, id, generation, inputTokens, expectedOutputTokens);
       booking.resume({ ...state, slot }, rank.name);
     }
+    for (const booking of before.values()) if (!booking.live) booking.lost(workerGone("has another state now"));
   }
 
   /** Closes the policy, once; the pool must not be used any more. Never rejects: what the policy throws is logged. */
@@ -293,3 +301,6 @@ export class SelectionCore implements Pool, BookingOwner {
     return this.#closed;
   }
 }
+
+/** Why a request was aborted that its caller did not end. */
+const workerGone = (what: string) => new WarmrouteError("unknown_worker", `the worker of this request ${what}`);

@@ -2,10 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
 import type { WorkerSelectionPolicyOptions } from "../../src/plugins/worker-selection/policy.js";
+import type { PoolBooking } from "../../src/scheduling/booking.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
-import { coded, costs, holds, nextDraw, picks, policyPool as poolOf, prompt } from "./pool.js";
+import { coded, costs, holds, nextDraw, noted, picks, policyPool as poolOf, prompt } from "./pool.js";
 
-const { CACHE } = WorkerInputs;
+const { CACHE, LOAD } = WorkerInputs;
 const tokens = prompt(1, 4);
 
 /** All that a failed selection must leave as it was: loads, bookings, and what the generator draws next. */
@@ -162,8 +163,6 @@ describe("a component that calls the router", () => {
     ["select", () => core.select({ tokens: prompt(7, 2) })],
     ["probe", () => core.probe({ tokens: prompt(7, 2) })],
     ["reserve", () => core.reserve("r", core.ranks.get("1", 0)!, [1n], 16, 16)],
-    ["free a booking", () => core.bookings[0]!.free()],
-    ["complete a prefill", () => core.bookings[0]!.prefillComplete()],
     ["add a rank", () => core.addRank({ ...core.ranks.at(0).record, workerId: "9" }, 0)],
     ["remove a rank", () => core.removeRank("1", 0)],
     ["restart a rank", () => core.restartRank(core.ranks.get("1", 0)!)],
@@ -231,6 +230,52 @@ describe("a component that calls the router", () => {
     core = poolOf({ scorers: [{ score: () => void core.probe({ tokens }) }] });
     expect(() => core.select({ tokens })).toThrow(coded("policy_failed", { cause: coded("policy_failed") }));
     expect(core.bookings).toEqual([]);
+  });
+
+  const verbs: [string, (booking: PoolBooking) => void, object][] = [
+    ["free", (booking) => booking.free(), { activePrefillTokens: 0, activeDecodeBlocks: 0, activeRequests: 0 }],
+    ["abort", (booking) => booking.abort(), { activePrefillTokens: 0, activeDecodeBlocks: 0, activeRequests: 0 }],
+    ["prefillComplete", (booking) => booking.prefillComplete(), { activePrefillTokens: 0, activeDecodeBlocks: 4 }],
+    ["outputBlock", (booking) => booking.outputBlock(), { activePrefillTokens: 64, activeDecodeBlocks: 5 }],
+  ];
+  it.each(verbs)("%s of a booking is never refused: it waits for the end of the decision", (_, act, then) => {
+    let isActing = false;
+    const seen: number[][] = [];
+    core = poolOf({
+      filters: [
+        {
+          requiredInputs: LOAD,
+          keep(_ctx, rows, row) {
+            if (isActing && row === 0) act(core.bookings[0]!);
+            return rows.workerId(row) !== "4";
+          },
+        },
+      ],
+      scorers: [
+        { requiredInputs: LOAD, score: (_ctx, { load }, out) => noted(seen, [...load!.activeRequests], out.fill(0)) },
+      ],
+    });
+    core.select({ tokens, pinnedWorker: { workerId: "1" } });
+    isActing = true;
+    expect(core.probe({ tokens }).outcome).toBe("selected");
+    expect(seen.at(-1)).toEqual([1, 0, 0]); // what the components see does not change under them
+    expect(core.loads()[0]).toMatchObject(then);
+  });
+
+  it("a booking that ends in a component that then fails has ended", () => {
+    core = poolOf({
+      scorers: [
+        {
+          score() {
+            core.bookings[0]?.free();
+            throw new Error("no");
+          },
+        },
+      ],
+    });
+    core.reserve("r", core.ranks.get("1", 0)!, [1n, 2n], 32, 32);
+    expect(() => core.select({ tokens })).toThrow(coded("policy_failed"));
+    expect(core.loads()[0]).toMatchObject({ activePrefillTokens: 0, activeDecodeBlocks: 0, activeRequests: 0 });
   });
 
   it("may ask another pool", () => {
