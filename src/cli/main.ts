@@ -11,9 +11,8 @@ import { registerTrace } from "./trace.js";
 /** Whether errors are written as JSON: known before the options are read, as these may be wrong. */
 export const wantsJson = (argv: readonly string[]): boolean => argv.includes("--json");
 
-/** Runs the command line and answers its exit code: 0, 1 for bad input, 2 for bad usage. */
-export async function main(argv: readonly string[]): Promise<number> {
-  const json = wantsJson(argv);
+/** The command line with all its verbs; with `json` it prints no error of its own. */
+export function commandLine(json: boolean): Command {
   const program = new Command("warmroute")
     .description("A KV-cache-aware router for LLM inference.")
     .version("0.1.0")
@@ -35,8 +34,14 @@ export async function main(argv: readonly string[]): Promise<number> {
     register(program);
   }
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
+  return program;
+}
+
+/** Runs the command line and answers its exit code: 0, 1 for bad input, 2 for bad usage. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const json = wantsJson(argv);
   try {
-    await program.parseAsync(argv, { from: "user" });
+    await commandLine(json).parseAsync(argv, { from: "user" });
     return typeof process.exitCode === "number" ? process.exitCode : 0;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0;

@@ -15,11 +15,13 @@ import {
   summaryDocument,
   vllmDefaults,
 } from "../replay/index.js";
+import { assertHonoured } from "../router/construct.js";
 import { linesOf, STDIN } from "./files.js";
 import { numberOption, usageError, wholeOption } from "./options.js";
 import { makeDirectory, writeTogether } from "./output-files.js";
+import { loadPlugins, type PluginFlags, withPluginOptions } from "./plugins.js";
 
-interface ReplayFlags {
+interface ReplayFlags extends PluginFlags {
   workers: string;
   mode: string;
   seed: string;
@@ -34,9 +36,10 @@ interface ReplayFlags {
 
 /** Adds `warmroute replay`. */
 export function registerReplay(program: Command): void {
-  program
+  const command = program
     .command("replay")
-    .description("simulate a request trace on model workers, and compare ways to route it")
+    .description("simulate a request trace on model workers, and compare ways to route it");
+  withPluginOptions(command)
     .argument("<trace>", "a file in the Mooncake format: one JSON object a line; - reads standard input")
     .option("--workers <n>", "number of workers", "8")
     .option("--mode <names>", `ways to route, separated by commas: ${Object.keys(modes).join(", ")}`, "kv,round_robin")
@@ -58,11 +61,18 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
   const blocks = wholeOption("--blocks", flags.blocks, 16_777_216);
   const speed = numberOption("--speed", flags.speed, 0.001, 1_000_000);
   const seed = parseU64(flags.seed, "--seed", "invalid_usage");
+  const plugins = names.includes("kv") ? await loadPlugins(flags) : undefined;
+  if (plugins) assertHonoured("warmroute replay", plugins);
+  for (const option of ["policy", "catalog"] as const) {
+    if (!plugins && flags[option] !== undefined) {
+      throw usageError(`--${option}`, `only the mode kv has a policy, so --${option} needs it in --mode`);
+    }
+  }
 
   const trace = await readTrace(linesOf(path), { skipBad: flags.skipBad ?? false });
   if (flags.out !== undefined) await makeDirectory(flags.out);
   const prompts = new Prompts(trace, blockSize);
-  const setup: ReplaySetup = { trace, prompts, workers, blocks, seed, speed };
+  const setup: ReplaySetup = { trace, prompts, workers, blocks, seed, speed, ...(plugins && { plugins }) };
   const reports = await replayModes(names, setup, flags.itl ?? false);
 
   const name = path === "-" ? STDIN : basename(path);

@@ -9,11 +9,13 @@ import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { type RunningServer, startServer } from "../runtime/node/index.js";
 import { MockWorker } from "../testing/index.js";
+import { attributesOf } from "./attributes.js";
 import { type DemoRow, demonstrate, renderHeader, renderHints, renderRow, renderSummary } from "./demo.js";
 import { numberOption, usageError, wholeOption } from "./options.js";
+import { loadPlugins, type PluginFlags, withPluginOptions } from "./plugins.js";
 import { parseWorkerSpecs } from "./worker-spec.js";
 
-interface ServeFlags {
+interface ServeFlags extends PluginFlags {
   worker?: string[];
   mock?: string;
   port?: string;
@@ -21,6 +23,7 @@ interface ServeFlags {
   shutdownGrace: string;
   blockSize: string;
   seed?: string;
+  attribute?: string[];
   demo?: boolean;
   once?: boolean;
   json?: boolean;
@@ -33,9 +36,10 @@ const unseen =
   "only mock workers report their caches in this version: real ones get each request by load alone, least loaded first";
 
 export function registerServe(program: Command): void {
-  program
+  const command = program
     .command("serve")
-    .description("serve an OpenAI-compatible API that sends each request to the worker whose cache fits best")
+    .description("serve an OpenAI-compatible API that sends each request to the worker whose cache fits best");
+  withPluginOptions(command)
     .option("--worker <spec...>", `a worker: URL, or URL,id=…,role=…,engine=…,dp=…; give several or repeat; ${unseen}`)
     .option("--mock <n>", "start n mock workers in this process instead")
     .option("--port <n>", `port to listen on, 0 for any free one (default: $PORT, else ${defaultPort})`)
@@ -43,6 +47,7 @@ export function registerServe(program: Command): void {
     .option("--shutdown-grace <seconds>", "how long requests in flight may go on after a signal", "180")
     .option("--block-size <tokens>", "tokens a KV block; one token is one byte of text", "64")
     .option("--seed <n>", "seed of all random choices; from the system unless given")
+    .option("--attribute <spec...>", "what plugins may know of a request: NAME=header:HEADER; give several or repeat")
     .option("--demo", "send a few related prompts first and print where each went and why")
     .option("--once", "exit after the demonstration")
     .option("--json", "print one JSON document on stdout, all else on stderr")
@@ -59,7 +64,12 @@ async function serve(flags: ServeFlags): Promise<void> {
   const port = portOf(flags);
   if (flags.host.trim() === "") throw usageError("--host", "--host is empty; 0.0.0.0 or :: listens on all addresses");
   const graceMs = numberOption("--shutdown-grace", flags.shutdownGrace, 0, 86_400) * 1000;
-  const options: RouterOptions = { blockSize: wholeOption("--block-size", flags.blockSize, 1_048_576) };
+  const attributes = attributesOf(flags.attribute);
+  const options: RouterOptions = {
+    blockSize: wholeOption("--block-size", flags.blockSize, 1_048_576),
+    plugins: await loadPlugins(flags),
+    ...(attributes && { attributes }),
+  };
   if (flags.seed !== undefined) options.seed = parseU64(flags.seed, "--seed", "invalid_usage");
   // The same demonstration each time, unless another is asked for.
   else if (demo) options.seed = 1n;
@@ -69,7 +79,9 @@ async function serve(flags: ServeFlags): Promise<void> {
     for (const one of open.reverse()) await one.close();
   };
   try {
-    const router = await createRouter(mocks > 0 ? { ...options, model: mockModel } : options);
+    const router = await createRouter(mocks > 0 ? { ...options, model: mockModel } : options, {
+      entryPoint: "warmroute serve",
+    });
     open.push(router);
     if (mocks > 0) open.push(...(await startMocks(router, mocks)));
     else for (const worker of workers) router.addWorker(worker);

@@ -147,6 +147,11 @@ export class PoolBooking implements Disposable, BookingState {
     this.owner.bookingFree(this);
   }
 
+  /** The pool has let go of the booking, and its request is over. */
+  lost(error: unknown): void {
+    this.#unobserved()?.aborted(error);
+  }
+
   /** Ends this attempt of the request, whose observer waits for the next one. */
   retry(): void {
     if (!this.live) return;
