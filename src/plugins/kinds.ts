@@ -37,7 +37,8 @@ export type SingleKindName = {
   [K in KindName]: (typeof pluginKinds)[K] extends { readonly isSingle: true } ? K : never;
 }[KindName];
 
-export type FactoryOf<K extends KindName> = NonNullable<(typeof pluginKinds)[K]["factory"]>;
+export type Factories = { [K in KindName]: NonNullable<(typeof pluginKinds)[K]["factory"]> };
+export type FactoryOf<K extends KindName> = Factories[K];
 export type ProviderOf<K extends KindName> = (parameters: PluginParameters) => FactoryOf<K>;
 
 export const kindNames = Object.keys(pluginKinds) as KindName[];

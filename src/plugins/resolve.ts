@@ -4,6 +4,7 @@ import { describe } from "../core/ids.js";
 import type { WorkerRole } from "../core/types.js";
 import { type RouterPluginParts, RouterPlugins } from "./bundle.js";
 import {
+  type Factories,
   type FactoryOf,
   type KindName,
   type ProviderOf,
@@ -14,7 +15,7 @@ import {
 import { DEFAULT, listed, sortedNames } from "./names.js";
 import { type Override, overrideOf, type ResolveOptions } from "./overrides.js";
 import { isRefusal, pluginParameters } from "./plugin-parameters.js";
-import type { PluginSpec, RouterPolicy, WorkerSelectionInstance } from "./policy/contract.js";
+import type { PluginSpec, PolicyProfiles, RouterPolicy, WorkerSelectionInstance } from "./policy/contract.js";
 import { problemsError } from "./problem.js";
 import { suggest } from "./schema-issues.js";
 import type { WorkerSelectionFactory } from "./worker-selection/contract.js";
@@ -94,20 +95,31 @@ export function resolve(
     resolved[role] = { instance: name, type, source, parameters };
   }
 
-  const parts: { -readonly [K in keyof RouterPluginParts]: RouterPluginParts[K] } = { customRoles };
-  if (factories.size > 0) parts.workerSelection = dispatching(factories, providers.defaultSelection);
-  if (policy && (policy.profile || policy.models.size > 0)) {
-    parts.profiles = { models: policy.models, ...(policy.profile ? { profile: policy.profile } : {}) };
-  }
+  const singleFactories: Partial<Factories> = {};
   const singles: Partial<Record<SingleKindName, ResolvedPlugin>> = {};
-  for (const kind of singleKinds) {
+  const addSingle = <K extends SingleKindName>(kind: K) => {
     const spec = policy?.[kind];
-    const factory = spec && attempt(() => make(providers, kind, spec, policy.file));
-    if (!factory) continue;
-    parts[kind] = factory;
+    const factory = spec && attempt(() => make(providers, kind, spec, policy?.file));
+    if (!factory) return;
+    singleFactories[kind] = factory;
     singles[kind] = { type: spec.type, parameters: spec.parameters };
-  }
-  return { plugins: new RouterPlugins(parts), roles: resolved, singles, errors };
+  };
+  singleKinds.forEach(addSingle);
+  // Each kind has its field in the bundle.
+  const fields: Pick<RouterPluginParts, SingleKindName> = singleFactories;
+  const plugins = new RouterPlugins({
+    ...fields,
+    customRoles,
+    workerSelection: factories.size > 0 ? dispatching(factories, providers.defaultSelection) : undefined,
+    profiles: policy && profilesOf(policy),
+  });
+  return { plugins, roles: resolved, singles, errors };
+}
+
+/** What a file says of queues; a file of plugins alone says nothing. */
+function profilesOf({ profile, models }: RouterPolicy): PolicyProfiles | undefined {
+  if (!profile && models.size === 0) return undefined;
+  return { models, ...(profile ? { profile } : {}) };
 }
 
 /** Who decides for a role, and the instance; none for the default. */

@@ -15,7 +15,7 @@ export function ruleProblems(root: Mapping): SchemaProblem[] {
     ...(profileKeys.some((key) => Object.hasOwn(root, key)) ? profileRules(root, []) : []),
     ...modelRules(root.models),
     ...selectionRules(root.worker_selection),
-    ...singleKinds.flatMap((kind) => classifierRules(root, pluginKinds[kind].section)),
+    ...singleKinds.flatMap((kind) => singleRules(root, pluginKinds[kind].section)),
   ];
 }
 
@@ -67,7 +67,7 @@ const reservedName = (path: Path, what: string) =>
   problem("reserved_default", path, "value", `must not be ${DEFAULT}, which stands for what runs without ${what}`);
 
 /** The section of a kind that runs one plugin. */
-function classifierRules(root: Mapping, section: string): SchemaProblem[] {
+function singleRules(root: Mapping, section: string): SchemaProblem[] {
   if (asMapping(root[section])?.type !== DEFAULT) return [];
   const path = [section, "type"];
   return [
