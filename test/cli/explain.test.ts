@@ -165,6 +165,71 @@ describe("explain", () => {
     expect(() => explainScenario(input)).toThrowError(expect.objectContaining({ code: "invalid_scenario", message }));
   });
 
+  const withParameters = (type: string, parameters: unknown) => scenario({ policy: { type, parameters } });
+  const twoTier = (parameters: unknown) => withParameters("dynamo-two-tier-cost-fn", parameters);
+  const byCost = (parameters: unknown) => withParameters("dynamo-default-cost-fn", parameters);
+  it.each([
+    [twoTier({ cache_treshold: 1 }), "policy.parameters.cache_treshold", "is not a known field"],
+    [twoTier({ cache_threshold: 2 }), "policy.parameters.cache_threshold", "must be at most 1, not 2"],
+    [twoTier({ cache_threshold: "1" }), "policy.parameters.cache_threshold", 'must be a number, not "1"'],
+    [
+      twoTier({ balance_abs_threshold: 1.5 }),
+      "policy.parameters.balance_abs_threshold",
+      "must be a whole number, not 1.5",
+    ],
+    [
+      twoTier({ balance_abs_threshold: 2 ** 60 }),
+      "policy.parameters.balance_abs_threshold",
+      `is too large: ${2 ** 60}`,
+    ],
+    [twoTier({ balance_rel_threshold: 0.5 }), "policy.parameters.balance_rel_threshold", "must be at least 1, not 0.5"],
+    [byCost({ overlap_score_credit: -1 }), "policy.parameters.overlap_score_credit", "must be at least 0, not -1"],
+    [byCost({ disk_cache_hit_weight: 1.5 }), "policy.parameters.disk_cache_hit_weight", "must be at most 1, not 1.5"],
+    [byCost({ use_kv_events: true }), "policy.parameters.use_kv_events", "is not a known field"],
+    [byCost(3), "policy.parameters", "must be an object, not 3"],
+    [byCost(null), "policy.parameters", "must be an object, not null"],
+  ])("%j: %s %s", (input, path, fault) => {
+    const message = `${path} ${fault}`;
+    expect(() => explainScenario(input)).toThrowError(
+      expect.objectContaining({ code: "invalid_scenario", path, message }),
+    );
+  });
+
+  it("takes the parameters of the default policy, which hold against an override", () => {
+    const request = { input_tokens: 160, router_config_override: { prefill_load_scale: 3 } };
+    const policy = { type: "dynamo-default-cost-fn", parameters: { prefill_load_scale: 2 } };
+    expect(explainScenario(scenario({ request, policy }))).toMatchObject({ candidates: [{ cost: 20 }] });
+    expect(explainScenario(scenario({ request, policy: { type: policy.type } }))).toMatchObject({
+      candidates: [{ cost: 30 }],
+    });
+  });
+
+  it.each([
+    // spec: plugins.md §4.1, worked numbers; the idle rank beside them sets the least prefill.
+    ["cold", {}, {}, 20, 0, 30],
+    ["warm and busy", {}, { device_blocks: 6 }, 22, 64, 30],
+    ["warm and busy, decay 2", { overlap_score_credit_decay: 2 }, { device_blocks: 6 }, 22, 64, 32 + 2 / 3],
+    ["host tier", {}, { device_blocks: 2, host_blocks: 4 }, 25, 0, 30],
+  ])("costs as worked out: %s", (_, config, overlap, decode_cost_blocks, active_prefill_tokens, cost) => {
+    const workers = [{ worker_id: 1, overlap, decode_cost_blocks, active_prefill_tokens }, { worker_id: 2 }];
+    const { candidates } = explainScenario(scenario({ config, workers })) as { candidates: Row[] };
+    expectClose(candidates[0]!.cost, cost, 1e-12);
+  });
+
+  it.each([
+    [0.1, [0.8808, 0.1192, 0]],
+    [0.5, [0.5538, 0.3712, 0.075]],
+    [1, [0.4573, 0.3744, 0.1682]],
+    [5, [0.3598, 0.3457, 0.2946]],
+  ])("probabilities of costs 10, 12, 20 at temperature %d (spec: plugins.md §4.2)", (router_temperature, wanted) => {
+    const workers = [0, 2, 10].map((decode_cost_blocks, i) => ({ worker_id: i + 1, decode_cost_blocks }));
+    const answer = explainScenario(scenario({ config: { router_temperature }, workers })) as { candidates: Row[] };
+    expect(answer.candidates.map((row) => row.cost)).toEqual([10, 12, 20]);
+    answer.candidates.forEach((row, i) => {
+      expect(row.probability).toBeCloseTo(wanted[i]!, 4);
+    });
+  });
+
   it("takes overlap_score_weight in config as docs/configuration.md says", () => {
     const terms = (config: object) => {
       const workers = [{ worker_id: "1", overlap: { device_blocks: 4 } }];

@@ -256,6 +256,36 @@ describe("wrong parameters", () => {
   });
 });
 
+describe("draws", () => {
+  const n = 20_000;
+  const shares = (config: object, loads: readonly number[]) => {
+    const core = corePool({ workers: workers(loads.length), config, seed: 11n });
+    loads.forEach((blocks, i) => {
+      load(core, String(i + 1), 1, 0, blocks);
+    });
+    const counts = loads.map(() => 0);
+    for (let i = 0; i < n; i++) {
+      const { worker, booking } = core.select({ tokens });
+      counts[Number(worker.workerId) - 1]!++;
+      booking.free();
+    }
+    return counts.map((count) => count / n);
+  };
+  /** Five standard deviations of a share. */
+  const within = (p: number) => 5 * Math.sqrt((p * (1 - p)) / n);
+
+  it.each([
+    ["ties are even", { routerTemperature: 0 }, [0, 0, 0, 4], [1 / 3, 1 / 3, 1 / 3, 0]],
+    ["temperature 0.5 (spec: plugins.md §4.2)", { routerTemperature: 0.5 }, [0, 2, 10], [0.5538, 0.3712, 0.075]],
+    ["temperature 5", { routerTemperature: 5 }, [0, 2, 10], [0.3598, 0.3457, 0.2946]],
+    ["equal costs at a temperature", { routerTemperature: 1 }, [3, 3], [0.5, 0.5]],
+  ])("%s", (_, config, loads, wanted) => {
+    shares(config, loads).forEach((share, i) => {
+      expect(Math.abs(share - wanted[i]!)).toBeLessThanOrEqual(within(wanted[i]!) + 5e-5);
+    });
+  });
+});
+
 describe("one call", () => {
   it("a built-in policy crosses into the kernel once, one of components twice, and once more for filters", () => {
     const count = (core: SelectionCore) => {
