@@ -148,6 +148,14 @@ describe("what is also a policy file", () => {
     });
   });
 
+  test("an anchor may stand for nothing", async () => {
+    const error = await refusal(() => parsePolicy("a: &nothing\nworker_selection: *nothing\n"));
+    expect(problemsOf(error).map(({ code, path }) => [code, path])).toContainEqual([
+      "invalid_type",
+      "worker_selection",
+    ]);
+  });
+
   test("parameters keep every bit of a long integer, and keys that objects are born with", async () => {
     const text =
       "request_classifier: {type: t, parameters: {worker: 18446744073709551615, low: -9007199254740993, hex: 0xffffffffffffffff, real: 1e20, constructor: 1, toString: 2}}";
@@ -244,9 +252,15 @@ describe("a hostile file is refused in time", () => {
     ["fewer lists in lists", filled("- ", 100_000), "syntax"],
     ["mappings in mappings", filled("{a: ", 100_000), "syntax"],
     ["keys in keys", filled("? ", 100_000), "syntax"],
+    [
+      "levels through aliases",
+      ["a0: &a0 [x]", ...Array.from({ length: 5000 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}]`)].join("\n"),
+      "syntax",
+    ],
     ["keys", Array.from({ length: 20_000 }, (_, i) => `key${i}: 1`).join("\n"), "unknown_key"],
     ["the same key", filled("a: 1\n", 100_000), "unknown_key"],
     ["documents", filled("---\n", 150_000), "syntax"],
+    ["one long directive", filled("%"), "syntax"],
     ["directives", filled("%A\n", 150_000), "syntax"],
     ["quotes", filled('"', 140_000), "syntax"],
     ["anchors", filled("&a ", 140_000), "syntax"],

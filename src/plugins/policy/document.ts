@@ -29,6 +29,8 @@ interface Located {
   readonly at: number;
   /** Values in it, itself included, aliases counted as what they stand for. */
   readonly size: number;
+  /** Levels in it, a single value being none. */
+  readonly depth: number;
   readonly entries?: ReadonlyMap<string, Entry>;
   readonly items?: readonly Located[];
 }
@@ -86,7 +88,8 @@ function contentsOf(text: string, lines: LineCounter): Node | null {
     if (first)
       throw new Stop("syntax", document.range[0], "a policy file holds one document; here a second one begins");
     const [fault] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
-    if (fault) throw new Stop("syntax", fault.pos[0], messages[fault.code] ?? `this is no YAML: ${fault.message}`);
+    if (fault)
+      throw new Stop("syntax", fault.pos[0], messages[fault.code] ?? `this is no YAML: ${shortened(fault.message)}`);
     first = document;
   }
   return (first?.contents ?? null) as Node | null;
@@ -113,7 +116,7 @@ function shallowTokens(text: string, lines: LineCounter): CST.Token[] {
     const { token, depth } = next;
     if (token?.type === "document") open.push({ token: token.value, depth });
     if (!token || !("items" in token)) continue;
-    if (depth === deepest) throw new Stop("syntax", token.offset, `this is nested deeper than ${deepest} levels`);
+    if (depth === deepest) throw new Stop("syntax", token.offset, tooDeep);
     for (const { key, value } of token.items) {
       open.push({ token: key, depth: depth + 1 }, { token: value, depth: depth + 1 });
     }
@@ -121,6 +124,7 @@ function shallowTokens(text: string, lines: LineCounter): CST.Token[] {
   return tokens;
 }
 
+const tooDeep = `this is nested deeper than ${deepest} levels`;
 const messages: Record<string, string> = { NON_STRING_KEY: "a key must be a string" };
 
 /** Ends the reading of a document. */
@@ -142,25 +146,24 @@ class Reader {
 
   /** `keyAt` is the place of the key, which stands for a value that is not written. */
   read(node: Node | null, keyAt: number, path: readonly PropertyKey[]): Located {
-    if (node === null || isUnwritten(node)) return { value: null, at: keyAt, size: 1 };
+    if (node === null) return unwritten(keyAt);
     const at = node.range?.[0] ?? keyAt;
     if (isAlias(node)) return this.#limited(this.#aliased(node.source, at));
     const { anchor } = node as { anchor?: string };
     if (anchor !== undefined) this.#anchors.set(anchor, undefined);
-    const located = this.#limited(this.#content(node, at, path));
+    const located = isUnwritten(node) ? unwritten(keyAt) : this.#limited(this.#content(node, at, path));
     if (anchor !== undefined) this.#anchors.set(anchor, located);
     return located;
   }
 
   #content(node: Node, at: number, path: readonly PropertyKey[]): Located {
-    if (isScalar(node)) return { value: scalarValue(node), at, size: 1 };
+    if (isScalar(node)) return { value: scalarValue(node), at, size: 1, depth: 0 };
     if (isSeq<Node>(node)) {
       const items = node.items.map((item, i) => this.read(item, at, [...path, i]));
-      return { value: Object.freeze(items.map(({ value }) => value)), at, size: sizeOf(items), items };
+      return { value: Object.freeze(items.map(({ value }) => value)), at, ...extent(items), items };
     }
     if (!isMap<Scalar, Node>(node)) throw new Stop("syntax", at, "this is neither a value, a list nor a mapping");
     const entries = new Map<string, Entry>();
-    const known = () => entries.keys();
     for (const { key, value } of node.items) {
       const name = String(key.value);
       const keyAt = key.range?.[0] ?? at;
@@ -170,12 +173,12 @@ class Reader {
         const message = `${shortened(pathText(keyPath))} is given twice`;
         this.problems.push({ code: "duplicate_key", path: pathText(keyPath), message, offset: keyAt });
       } else if (name === "<<" || name === "__proto__") {
-        const { code, message } = unknownKey(keyPath, known(), pathText);
+        const { code, message } = unknownKey(keyPath, [], pathText);
         this.problems.push({ code, path: pathText(keyPath), message, offset: keyAt });
       } else entries.set(name, entry);
     }
     const value = Object.freeze(Object.fromEntries([...entries].map(([name, entry]) => [name, entry.node.value])));
-    return { value, at, size: sizeOf([...entries.values()].map((entry) => entry.node)), entries };
+    return { value, at, ...extent([...entries.values()].map((entry) => entry.node)), entries };
   }
 
   #aliased(name: string, at: number): Located {
@@ -191,11 +194,19 @@ class Reader {
     if (this.#count > mostValues || located.size > mostValues) {
       throw new Stop("out_of_range", located.at, `a policy file holds at most ${mostValues} values, aliases expanded`);
     }
+    if (located.depth > deepest) throw new Stop("syntax", located.at, tooDeep);
     return located;
   }
 }
 
-const sizeOf = (parts: readonly Located[]): number => parts.reduce((sum, { size }) => sum + size, 1);
+const extent = (parts: readonly Located[]) =>
+  parts.reduce((all, part) => ({ size: all.size + part.size, depth: Math.max(all.depth, part.depth + 1) }), {
+    size: 1,
+    depth: 1,
+  });
+
+/** What stands where nothing does. */
+const unwritten = (at: number): Located => ({ value: null, at, size: 1, depth: 0 });
 
 const isUnwritten = (node: Node): boolean => isScalar(node) && node.value === null && node.source === "";
 

@@ -7,9 +7,10 @@ import { type SchemaProblem, schemaProblems, withoutSuspects } from "../schema-i
 import type { PluginSpec, PolicyProfile, RouterPolicy, WorkerSelectionSection } from "./contract.js";
 import type { PolicyDocument } from "./document.js";
 import { FrozenMap } from "./frozen-map.js";
+import { asMapping } from "./rule.js";
 import { ruleProblems } from "./rules.js";
 
-/** A policy file is refused above this; a thousand models take a tenth of it. */
+/** A policy file is refused above this; a thousand models take a fifth of it. */
 export const mostPolicyBytes = 1 << 20;
 
 /**
@@ -26,23 +27,17 @@ export async function parsePolicy(
   const [{ readDocument }, { policySchema }] = await Promise.all([import("./document.js"), import("./schema.js")]);
   const { document, problems } = readDocument(source);
   if (!document) throw problemsError(problems, { file });
-  const parsed = policySchema.safeParse(document.isEmpty ? {} : document.value);
+  const root = document.isEmpty ? {} : asMapping(document.value);
+  const parsed = policySchema.safeParse(root ?? document.value);
   const found = [
     ...(parsed.success
       ? []
       : schemaProblems(parsed.error.issues, { input: document.value, schema: policySchema, textOf: pathText })),
-    ...rulesOf(document),
+    ...(root ? ruleProblems(root) : []),
   ];
   const all = [...problems, ...withoutSuspects(found).map((problem) => placed(problem, document))];
   if (!parsed.success || all.length > 0) throw problemsError(all, { file });
   return policyOf(document, parsed.data as Profiles, file);
-}
-
-function rulesOf(document: PolicyDocument): SchemaProblem[] {
-  if (document.isEmpty) return ruleProblems({});
-  const { value } = document;
-  const isMapping = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isMapping ? ruleProblems(value as Readonly<Record<string, unknown>>) : [];
 }
 
 function placed({ code, path, of, message, suggestion }: SchemaProblem, document: PolicyDocument): PolicyProblem {
@@ -60,7 +55,7 @@ function decoded(text: string | Uint8Array, file: string | undefined): string {
   const refuse = (code: "out_of_range" | "unreadable", message: string, line = 1) =>
     problemsError([{ code, path: "", line, column: 1, message }], { file });
   if (text.length > mostPolicyBytes) {
-    throw refuse("out_of_range", `a policy file has at most ${mostPolicyBytes} bytes, not ${text.length}`);
+    throw refuse("out_of_range", "the policy file is larger than 1 MiB");
   }
   if (typeof text === "string") return text.replace(/^\uFEFF/, "");
   try {
