@@ -7,6 +7,8 @@ export const WorkerInputs = {
   CACHE: 1,
   LOAD: 2,
   PREFERRED_TAINT: 4,
+  /** @deprecated The former name of `PREFERRED_TAINT`; removed in 1.7. */
+  ROUTING: 4,
   OCCUPANCY: 32,
   LATENCY: 64,
   NETWORK: 128,
