@@ -94,7 +94,7 @@ export class Decider {
   explained(asked: Asked, status: number): Explanation {
     try {
       const { constraints, binding } = asked;
-      const kept = this.#pool.policy.filters.length > 0 ? new Set(this.#run?.explained?.slots) : undefined;
+      const kept = this.#pool.policy.filters.length > 0 ? new Set(this.#run?.explained?.rows) : undefined;
       return explainDecision(this.#pool, status, constraints, binding, () => this.candidates(asked), kept);
     } finally {
       this.release();

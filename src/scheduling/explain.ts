@@ -32,7 +32,7 @@ export function refusalOf(
 
 /**
  * The last decision as a value. Throws only for a lack of memory. `candidates` are those of a selected one; `kept` are
- * the slots that the policy's filters left, if it has any.
+ * the rows that the policy's filters left, if it has any.
  */
 export function explainDecision(
   pool: Pool,
@@ -82,9 +82,10 @@ export function programCandidates(
 }
 
 /** The candidates of components: what each scorer gave, and the sum; without scorers there is no cost. */
-export function scoredCandidates(pool: Pool, { slots, totals, contributions }: ScoredCandidates): Candidate[] {
-  return Array.from(slots, (slot, i) => {
-    const { workerId, dpRank } = pool.ranks.at(slot);
+export function scoredCandidates(pool: Pool, { rows, totals, contributions }: ScoredCandidates): Candidate[] {
+  const ranks = [...pool.ranks];
+  return Array.from(rows, (row, i) => {
+    const { workerId, dpRank } = ranks[row]!;
     const terms = Object.fromEntries(contributions.map((costs, k) => [`scorer_${k}`, costs[i]!]));
     return { workerId, dpRank, ...(contributions.length > 0 ? { cost: totals[i]! } : {}), terms };
   });
@@ -97,11 +98,13 @@ function excludedOf(
   kept: ReadonlySet<number> | undefined,
 ): Excluded[] {
   const out: Excluded[] = [];
+  let row = 0;
   for (const rank of pool.ranks) {
     let reason = exclusionOf(rank, constraints);
     if (!reason && !isWithin(rank, binding)) reason = "not_pinned";
-    if (!reason && kept && !kept.has(rank.slot)) reason = "filtered";
+    if (!reason && kept && !kept.has(row)) reason = "filtered";
     if (reason) out.push({ workerId: rank.workerId, dpRank: rank.dpRank, reason });
+    row++;
   }
   return out;
 }

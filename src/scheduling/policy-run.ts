@@ -17,9 +17,9 @@ import type { PoolRanks } from "./ranks.js";
 
 type Component = "filter" | "scorer" | "picker";
 
-/** The candidates of the last explained selection, by slot, with what each scorer gave each. */
+/** The candidates of the last explained selection, by the pool's rows, with what each scorer gave each. */
 export interface ScoredCandidates {
-  readonly slots: Uint32Array;
+  readonly rows: Uint32Array;
   readonly totals: Float64Array;
   readonly contributions: readonly Float64Array[];
 }
@@ -122,7 +122,7 @@ export class PolicyRun {
     const { scorers, picker } = this.#policy;
     const views = this.#choiceViews;
     views.show(kernel, n, hasTaints);
-    const { rows, totals, scratch, scored } = views;
+    const { rows, totals, scratch, scored, places } = views;
     const contributions: Float64Array[] = [];
     kernel.hold();
     try {
@@ -141,7 +141,7 @@ export class PolicyRun {
         addCosts(totals, scratch, i);
         if (explain) contributions.push(scratch.slice());
       }
-      if (explain) this.explained = { slots: scored.slot.slice(), totals: totals.slice(), contributions };
+      if (explain) this.explained = { rows: places.slice(), totals: totals.slice(), contributions };
       return this.#pick(picker, ctx, scored, n);
     } finally {
       kernel.release();

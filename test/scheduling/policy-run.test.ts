@@ -301,6 +301,26 @@ describe("views", () => {
     }
   });
 
+  it("a component that writes over its columns changes what it sees, and nothing of the pool", () => {
+    const core = poolOf({
+      scorers: [
+        {
+          requiredInputs: LOAD | CACHE,
+          score(_, { slot, dpRank, load, cache }, out) {
+            for (const column of [slot, dpRank, load!.activeRequests, load!.isAvailable, cache!.estimatedBlocks]) {
+              column.fill(77);
+            }
+            out.set([4, 3, 2, 1]);
+          },
+        },
+      ],
+    });
+    const names = ["1", "2", "3", "4"];
+    expect(core.probe({ tokens }).candidates.map((candidate) => candidate.workerId)).toEqual(names);
+    expect(core.select({ tokens }).worker).toEqual({ workerId: "4", dpRank: 0 });
+    expect(core.loads().map((row) => row.activeRequests)).toEqual([0, 0, 0, 1]);
+  });
+
   it("a scorer that keeps its view and writes later changes nothing", () => {
     const kept: Float64Array[] = [];
     const core = poolOf({
