@@ -22,7 +22,7 @@ export interface KvRouterConfig {
   sharedCacheMultiplier: number;
   /** Softmax temperature over normalised costs; 0 takes the minimum. */
   routerTemperature: number;
-  /** Learn what ranks hold from engine events. */
+  /** Learn what ranks hold from engine events; if not, each event is refused (`events_off`) and counted. */
   useKvEvents: boolean;
   /** Charge prompts to the rank that runs them. */
   routerTrackActiveBlocks: boolean;

@@ -12,12 +12,15 @@ export interface EventResult {
 
 /** Brings the events of engines to the pools of their ranks. */
 export class CacheEvents {
-  /** Events of workers and ranks that are not here. */
+  /** Events of workers and ranks that are not here, and all of them where the router takes none. */
   refused = 0;
   readonly #workers: WorkerTable;
+  readonly #on: boolean;
 
-  constructor(workers: WorkerTable) {
+  /** With `on` false (`config.useKvEvents`) every event is refused. */
+  constructor(workers: WorkerTable, on: boolean) {
     this.#workers = workers;
+    this.#on = on;
   }
 
   /** Applies a RouterEvent. Throws `invalid_event`. */
@@ -25,6 +28,7 @@ export class CacheEvents {
     const event = parseEvent(input);
     const rank: WorkerRank = { workerId: event.workerId, dpRank: event.dpRank };
     if (event.kind === "stored") return this.store(rank, event.tier, event.parent, event.names, event.locals);
+    if (!this.#on) return this.#refuse("events_off");
     const found = this.#workers.rank(event.workerId, event.dpRank);
     if (!found.rank) return this.#stranger(found.core);
     if (event.kind === "removed") found.core!.contents.remove(found.rank, event.tier, event.names);
@@ -46,6 +50,7 @@ export class CacheEvents {
     if (names.length !== localHashes.length) {
       throw new WarmrouteError("invalid_event", "a store needs as many names as local hashes", { path: "names" });
     }
+    if (!this.#on) return this.#refuse("events_off");
     const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
     if (!rank) return this.#stranger(core);
     const reason = core!.contents.store(rank, tier, parent, names, localHashes);
@@ -55,11 +60,17 @@ export class CacheEvents {
   /** The typed form of a `removed` event. Answers how many of the blocks the rank held. */
   remove(at: WorkerRank, tier: StorageTier, names: BigUint64Array): number {
     const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
-    return rank ? core!.contents.remove(rank, tier, names) : 0;
+    if (this.#on && rank) return core!.contents.remove(rank, tier, names);
+    this.refused++;
+    return 0;
   }
 
   #stranger(core: SelectionCore | undefined): EventResult {
+    return this.#refuse(core ? "unknown_rank" : "unknown_worker");
+  }
+
+  #refuse(reason: string): EventResult {
     this.refused++;
-    return { applied: false, reason: core ? "unknown_rank" : "unknown_worker" };
+    return { applied: false, reason };
   }
 }

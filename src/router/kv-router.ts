@@ -102,7 +102,7 @@ export class KvRouter implements Router {
       factory: selectionFactory(this.plugins),
     });
     this.#workers = new WorkerTable(this.#pools);
-    this.#events = new CacheEvents(this.#workers);
+    this.#events = new CacheEvents(this.#workers, this.config.useKvEvents);
     this.#calls = new OpenAiCalls(this, options, host.edge);
     const classes = new PolicyClasses(profileOf(this.plugins.profiles, this.model));
     const random = new Random(poolSeed(seed, `${this.model}/classifier`));

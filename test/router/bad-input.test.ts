@@ -216,6 +216,20 @@ describe("events", () => {
     expect(event("1", "cleared")).toEqual({ applied: true });
   });
 
+  it("useKvEvents: false refuses every event and counts it", async () => {
+    const r = await open({ config: { useKvEvents: false } });
+    const off = { applied: false, reason: "events_off" };
+    const at = { workerId: "1", dpRank: 0 };
+    const one = BigUint64Array.of(1n);
+    for (const data of [stored, { removed: { block_hashes: [1] } }, "cleared"]) {
+      expect(r.applyEvent({ worker_id: "1", event: { data } })).toEqual(off);
+    }
+    expect(r.storeBlocks(at, "device", null, one, one)).toEqual(off);
+    expect(r.removeBlocks(at, "device", one)).toBe(0);
+    expect(r.stats().index).toMatchObject({ blocks: 0, refused: 5 });
+    expect(() => r.applyEvent({ worker_id: "1", event: {} })).toThrowError(coded("invalid_event", "event.data"));
+  });
+
   it("hashes are signed or unsigned", async () => {
     const r = await open();
     const blocks = [{ block_hash: -2, tokens_hash: "-3" }];
@@ -413,7 +427,8 @@ describe("shapes", () => {
     const one = BigUint64Array.of(1n);
     for (const workerId of ["1", "9"]) r.storeBlocks({ workerId, dpRank: 0 }, "device", null, one, one);
     r.applyEvent({ worker_id: "1", event: { dp_rank: 4, data: "cleared" } });
-    expect(r.stats().index.refused).toBe(3);
+    r.removeBlocks({ workerId: "9", dpRank: 0 }, "device", one);
+    expect(r.stats().index.refused).toBe(4);
   });
 });
 
