@@ -1,0 +1,198 @@
+import "../kernel/inlined.js";
+import { WarmrouteError } from "../core/errors.js";
+import type { Random } from "../core/random.js";
+import { RouterPlugins } from "../plugins/bundle.js";
+import type { PolicyProfiles } from "../plugins/policy/contract.js";
+import type {
+  ClassifyRequest,
+  RequestClassifier,
+  RequestClassifierContext,
+} from "../plugins/request-classifier/contract.js";
+import type { Selection, SelectRequest } from "../router/contract.js";
+import { createRouter } from "../router/create-router.js";
+import type { KvRouter } from "../router/kv-router.js";
+import { syntheticProfile } from "../scheduling/policy-class.js";
+import { ErrorLog } from "./error-log.js";
+import { within } from "./patience.js";
+
+export type MakeClassifier = (context: RequestClassifierContext) => RequestClassifier;
+
+/** A request on its way: its selection, the error that it was refused with, or neither yet. */
+export class TestRequest {
+  selection: Selection | undefined;
+  error: unknown;
+  readonly ended: Promise<void>;
+  readonly #controller = new AbortController();
+
+  constructor(router: KvRouter, request: SelectRequest, attributes: Record<string, string>) {
+    const selection = router.select(request, { signal: this.#controller.signal, body: attributes });
+    this.ended = selection.then(
+      (selected) => {
+        this.selection = selected;
+      },
+      (error) => {
+        this.error = error ?? new Error("refused for no reason");
+      },
+    );
+  }
+
+  get waits(): boolean {
+    return this.selection === undefined && this.error === undefined;
+  }
+
+  get gaveUp(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  giveUp(): void {
+    this.#controller.abort();
+  }
+}
+
+/** A real router whose classifier is the one under test, watched from outside. */
+export class TestRouter {
+  readonly router: KvRouter;
+  readonly log: ErrorLog;
+  /** The plugin itself. */
+  readonly classifier: RequestClassifier;
+  /** Promises of `classify` that are not settled. */
+  readonly pending: ReadonlySet<unknown>;
+  static #requests = 0;
+
+  private constructor(router: KvRouter, log: ErrorLog, classifier: RequestClassifier, pending: ReadonlySet<unknown>) {
+    this.router = router;
+    this.log = log;
+    this.classifier = classifier;
+    this.pending = pending;
+  }
+
+  /** A router with this many workers; `classes` are those that the classifier may set, beside `default`. */
+  static async open(make: MakeClassifier, workers: number, classes: Iterable<string> = []): Promise<TestRouter> {
+    const log = new ErrorLog();
+    const pending = new Set<unknown>();
+    let classifier: RequestClassifier | undefined;
+    const router = await createRouter({
+      model: "conformance",
+      blockSize: 16,
+      seed: 1n,
+      plugins: new RouterPlugins({
+        requestClassifier: (context) => {
+          classifier = make(context);
+          return watched(classifier, pending);
+        },
+        profiles: profilesOf(classes),
+      }),
+      workers: Array.from({ length: workers }, (_, i) => workerOf(i)),
+      attributes: ({ body }) => body as Record<string, string>,
+      allowPriority: true,
+      log,
+    });
+    return new TestRouter(router, log, classifier!, pending);
+  }
+
+  addWorker(i: number): void {
+    this.router.addWorker(workerOf(i));
+  }
+
+  removeWorker(i: number): void {
+    this.router.removeWorker(workerOf(i).workerId);
+  }
+
+  /** Starts a request with an id of its own. */
+  start(parts: Partial<SelectRequest> = {}, attributes: Record<string, string> = {}): TestRequest {
+    const requestId = `request-${++TestRouter.#requests}`;
+    return new TestRequest(this.router, { requestId, tokens: [1, 2, 3], ...parts }, attributes);
+  }
+
+  close(): Promise<void> {
+    return this.router.close();
+  }
+}
+
+const workerOf = (i: number) => ({ workerId: 2n ** 64n - 1n - BigInt(i), totalKvBlocks: 16384 });
+
+function profilesOf(classes: Iterable<string>): PolicyProfiles {
+  const explicit = Array.from(classes, (name) => ({ name, queuePolicy: "fcfs" as const, quantum: 1 }));
+  const policyClasses = [...syntheticProfile.policyClasses, ...explicit.filter(({ name }) => name !== "default")];
+  return { profile: { ...syntheticProfile, policyClasses }, models: new Map() };
+}
+
+/** The classifier with its answers noted; what is no classifier stays as it is, for the router to refuse. */
+function watched(classifier: RequestClassifier, pending: Set<unknown>): RequestClassifier {
+  if (typeof classifier?.classify !== "function") return classifier;
+  const classify = (request: ClassifyRequest, signal: AbortSignal) => {
+    const answer = classifier.classify!(request, signal);
+    if (typeof (answer as Promise<unknown> | undefined)?.then !== "function") return answer;
+    pending.add(answer);
+    const settled = () => pending.delete(answer);
+    (answer as Promise<unknown>).then(settled, settled);
+    return answer;
+  };
+  return {
+    // Its number of parameters says whether it takes a signal.
+    classify: Object.defineProperty(classify, "length", { value: classifier.classify.length }),
+    ...(classifier.onEvent && { onEvent: (event) => classifier.onEvent!(event) }),
+    ...(classifier.close && { close: () => classifier.close!() }),
+  };
+}
+
+/** One request of each kind that a classifier meets. */
+export const kindsOfRequest: Readonly<Record<string, [Partial<SelectRequest>, Record<string, string>?]>> = {
+  "without a session": [{}],
+  "of a session": [{ sessionId: "s" }],
+  "of a session's last turn": [
+    { sessionContext: { sessionId: "s", parentSessionId: "p", sessionFinal: true, inputTrigger: "tool_result" } },
+  ],
+  "with a pin": [{ sessionId: "s", pinnedWorker: { workerId: workerOf(0).workerId, dpRank: 0 } }],
+  "with an affinity target": [{ sessionId: "s", affinityTarget: { workerId: workerOf(1).workerId } }],
+  "with attributes": [{}, { tenant: "acme", tier: "" }],
+  "of a class that nobody knows": [{ policyClass: "no such class" }],
+  "with priorities": [{ priorityJump: -2.5, strictPriority: 3 }],
+  "with a long prompt": [{ tokens: new Uint32Array(100_000), expectedOutputTokens: 5000 }],
+};
+
+/** The classes that a classifier sets for these kinds of requests: its policy file has them, so the suite's has, too. */
+export async function classesSetBy(make: MakeClassifier): Promise<Set<string>> {
+  const classes = new Set<string>();
+  const noting: MakeClassifier = (context) => {
+    const classifier = make(context);
+    if (typeof classifier?.classify !== "function") return classifier;
+    const classify = async (request: ClassifyRequest, signal: AbortSignal) => {
+      const answer = await classifier.classify!(request, signal);
+      if (typeof request.policyClass === "string") classes.add(request.policyClass);
+      return answer;
+    };
+    return { classify, ...(classifier.onEvent && { onEvent: (event) => classifier.onEvent!(event) }) };
+  };
+  const test = await TestRouter.open(noting, 2);
+  for (const [parts, attributes] of Object.values(kindsOfRequest)) {
+    const request = test.start(parts, attributes);
+    await within(request.ended);
+    request.giveUp();
+    request.selection?.booking.free();
+  }
+  await within(test.close());
+  return classes;
+}
+
+/** Ends a request in one of the ways in which requests end. */
+export function endSomehow({ booking }: Selection, random: Random): void {
+  if (random.below(2) === 0) booking.sent();
+  if (random.below(2) === 0) booking.firstToken();
+  if (random.below(2) === 0) booking.tokens(random.below(100));
+  const ways = [
+    () => booking.complete({ total_tokens: 40 }),
+    () => booking.free(),
+    () => booking.abort(),
+    () => booking.abort(new Error("the worker failed")),
+    () => booking[Symbol.dispose](),
+  ];
+  ways[random.below(ways.length)]!();
+}
+
+/** What a classifier did wrong, in words for its author, with its own error as the cause. */
+export function classifierFault(error: unknown): string {
+  if (!(error instanceof WarmrouteError)) return String(error);
+  const { code, message, cause } = error;
+  return `${code}: ${message}${cause === undefined ? "" : ` (${cause})`}`;
+}

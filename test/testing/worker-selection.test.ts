@@ -1,0 +1,72 @@
+// Policies that conform: the shipped ones, and ones of each shape that a catalog may have.
+import { parseConfig } from "../../src/core/config.js";
+import { builtInProviders, defaultSelection } from "../../src/plugins/worker-selection/built-in.js";
+import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
+import type { WorkerSelectionFactory } from "../../src/plugins/worker-selection/contract.js";
+import { perRow } from "../../src/plugins/worker-selection/per-row.js";
+import { WorkerSelectionPolicy } from "../../src/plugins/worker-selection/policy.js";
+import { testWorkerSelectionPolicy } from "../../src/testing/worker-selection.js";
+import { parametersOf, silent } from "../scheduling/pool.js";
+
+const made = (factory: WorkerSelectionFactory, config: Parameters<typeof parseConfig>[0] = {}) => {
+  const partition = { model: "conformance", routingGroup: "default" };
+  return () =>
+    factory({ config: parseConfig(config), role: "aggregated", partition, random: () => 0, now: () => 0, log: silent });
+};
+
+testWorkerSelectionPolicy("default", made(defaultSelection));
+testWorkerSelectionPolicy(
+  "dynamo-default-cost-fn, sampling",
+  made(builtInProviders["dynamo-default-cost-fn"]!(parametersOf({ router_temperature: 0.5 }))),
+);
+testWorkerSelectionPolicy(
+  "dynamo-two-tier-cost-fn",
+  made(builtInProviders["dynamo-two-tier-cost-fn"]!(parametersOf({}))),
+);
+
+const { CACHE, LOAD, LATENCY, NETWORK, PREFERRED_TAINT } = WorkerInputs;
+
+testWorkerSelectionPolicy(
+  "of one scorer",
+  () =>
+    new WorkerSelectionPolicy({
+      label: "cost",
+      scorers: [
+        perRow(CACHE | LOAD, (ctx, { cache, load }, row) => {
+          return ctx.requestBlocks - cache!.deviceOverlapBlocks[row]! + load!.activeRequests[row]!;
+        }),
+      ],
+    }),
+);
+
+testWorkerSelectionPolicy(
+  "of everything",
+  () =>
+    new WorkerSelectionPolicy({
+      label: "everything",
+      filters: [{ requiredInputs: LOAD, keep: (_ctx, { load }, row) => load!.activeRequests[row]! < 60 }],
+      scorers: [
+        perRow(PREFERRED_TAINT, (_ctx, { preferredTaintMultiplier }, row) => preferredTaintMultiplier?.[row] ?? 1),
+        perRow(LATENCY | NETWORK, (_ctx, { latency, network }, row) => {
+          return Number.isNaN(latency!.ttftMsMean[row]! + network!.rttMs[row]!) ? 0 : 1;
+        }),
+      ],
+      picker: {
+        requiredInputs: LOAD,
+        pick(_ctx, { load, costs }) {
+          let best = 0;
+          for (let row = 1; row < costs.length; row++) {
+            if (load!.activeRequests[row]! + costs[row]! < load!.activeRequests[best]! + costs[best]!) best = row;
+          }
+          return best;
+        },
+      },
+      exclusiveAffinity: true,
+      onSlotReleased() {},
+      close: () => Promise.resolve(),
+    }),
+);
+
+testWorkerSelectionPolicy("of chance", () => {
+  return new WorkerSelectionPolicy({ label: "any", picker: { pick: (ctx, rows) => ctx.randomBelow(rows.length) } });
+});
