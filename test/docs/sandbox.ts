@@ -21,6 +21,9 @@ export class Sandbox {
     cpSync(join(root, "examples"), join(this.folder, "examples"), { recursive: true });
     mkdirSync(join(this.folder, "node_modules/.bin"), { recursive: true });
     symlinkSync(root, join(this.folder, "node_modules/warmroute"));
+    // As npm places what the package depends on.
+    for (const name of ["zod", "vitest"])
+      symlinkSync(join(root, "node_modules", name), join(this.folder, "node_modules", name));
     symlinkSync(join(root, "dist/cli.js"), join(this.folder, "node_modules/.bin/warmroute"));
     chmodSync(join(root, "dist/cli.js"), 0o755);
     this.write("package.json", '{ "name": "reader", "private": true, "type": "module" }\n');
