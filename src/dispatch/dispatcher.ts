@@ -77,7 +77,7 @@ export function dispatchOf(target: DispatchTarget, request: DispatchRequest): { 
 }
 
 /** `ECONNREFUSED` and its like, where the runtime says so; never a message, which could quote the request. */
-function failureReason(error: unknown): string {
+export function failureReason(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = (cause as { code?: unknown } | null | undefined)?.code;
   return typeof code === "string" ? code : "unreachable";

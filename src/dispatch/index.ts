@@ -9,4 +9,4 @@ export {
 } from "./dispatcher.js";
 export { eventsOf } from "./events.js";
 export { requestHeaders, responseHeaders } from "./headers.js";
-export { type TrackedBooking, trackResponse } from "./track.js";
+export { type TrackedBooking, type TrackOptions, trackResponse } from "./track.js";

@@ -1,17 +1,27 @@
 import { WarmrouteError } from "../core/errors.js";
+import type { WorkerRank } from "../core/types.js";
+import { failureReason } from "./dispatcher.js";
 
 /** The verbs of a booking that a response drives. Exactly one of `complete` and `abort` is called, once. */
 export interface TrackedBooking {
+  readonly worker: WorkerRank;
   sent(): void;
   firstToken(): void;
   complete(): void;
   abort(error?: unknown): void;
 }
 
+export interface TrackOptions {
+  /** The caller's signal: an answer that breaks once it has fired is no failure of the worker. */
+  signal?: AbortSignal;
+  /** Hears, once, that a good answer broke off before its end (`upstream_failed`). The body's reader gets the same. */
+  onBroken?: (error: WarmrouteError) => void;
+}
+
 /**
  * Follows the response of a dispatch and ends the booking exactly once: `firstToken()` at the first byte of a
  * good answer, `complete()` at its end, `abort()` when the dispatch rejects, the status is an error, the body
- * breaks or the reader cancels. The booking is released before anything else that could fail.
+ * breaks (`upstream_failed`) or the reader cancels. The booking is released before anything else that could fail.
  *
  * The body is passed on chunk by chunk, never read ahead, so that back-pressure reaches the worker.
  * Rejects with what the dispatch rejected with.
@@ -19,6 +29,7 @@ export interface TrackedBooking {
 export async function trackResponse(
   booking: TrackedBooking,
   response: Response | Promise<Response>,
+  options: TrackOptions = {},
 ): Promise<Response> {
   try {
     booking.sent();
@@ -31,14 +42,18 @@ export async function trackResponse(
       booking.complete();
       return answer;
     }
-    return new Response(follow(booking, answer.body), answer);
+    return new Response(follow(booking, answer.body, options), answer);
   } catch (error) {
     booking.abort(error);
     throw error;
   }
 }
 
-function follow(booking: TrackedBooking, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+function follow(
+  booking: TrackedBooking,
+  body: ReadableStream<Uint8Array>,
+  options: TrackOptions,
+): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let begun = false;
   let ended = false;
@@ -60,11 +75,14 @@ function follow(booking: TrackedBooking, body: ReadableStream<Uint8Array>): Read
             booking.firstToken();
           }
           controller.enqueue(value);
-        } catch (error) {
+        } catch (cause) {
           if (ended) return;
           ended = true;
-          booking.abort(error);
-          controller.error(error);
+          const gaveUp = options.signal?.aborted || (cause as { name?: unknown } | undefined)?.name === "AbortError";
+          const broken = gaveUp ? undefined : brokenOff(booking.worker, cause);
+          booking.abort(broken ?? cause);
+          controller.error(broken ?? cause);
+          if (broken) options.onBroken?.(broken);
         }
       },
       async cancel(reason) {
@@ -79,3 +97,9 @@ function follow(booking: TrackedBooking, body: ReadableStream<Uint8Array>): Read
     { highWaterMark: 0 },
   );
 }
+
+const brokenOff = (worker: WorkerRank, cause: unknown) =>
+  new WarmrouteError("upstream_failed", `worker ${worker.workerId} broke its answer off`, {
+    cause,
+    details: { ...worker, reason: failureReason(cause) },
+  });

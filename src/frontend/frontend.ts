@@ -159,7 +159,12 @@ export class HttpFrontend {
       { requestId, tokens, ...hintsOf(headers), explain: onDecision !== undefined },
       { signal, headers, body: json },
     );
-    onDecision?.(selection);
+    try {
+      onDecision?.(selection);
+    } catch (error) {
+      selection.booking.abort(error);
+      throw error;
+    }
     const { pathname, search } = new URL(request.url);
     const answer = await selection.track(
       this.#dispatcher.send(targetOf(selection), {
@@ -169,6 +174,7 @@ export class HttpFrontend {
         body: bytes,
         signal,
       }),
+      { signal, onBroken: (error) => this.#options.onError?.(error, requestId) },
     );
     return decorated(answer, selection, evidenceOf(selection, exact));
   }

@@ -19,7 +19,7 @@ import type {
   WorkerRecord,
   WorkerRole,
 } from "../core/types.js";
-import type { Fetch } from "../dispatch/index.js";
+import type { Fetch, TrackOptions } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
 import type { RouterPolicy } from "../plugins/policy/contract.js";
 import type { Usage } from "../scheduling/booking.js";
@@ -174,7 +174,7 @@ export interface Selection {
    */
   retry(options?: { signal?: AbortSignal }): Promise<Selection>;
   /** Follows the response of a dispatch: first byte, end, error or cancel, and frees the booking exactly once. */
-  track(response: Response | Promise<Response>): Promise<Response>;
+  track(response: Response | Promise<Response>, options?: TrackOptions): Promise<Response>;
 }
 
 export interface LoadRow extends WorkerRank {

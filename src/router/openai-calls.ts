@@ -64,7 +64,11 @@ export class OpenAiCalls {
   async *generate(body: Body, options: RouteOptions): AsyncGenerator<unknown, void> {
     const selection = await this.route(body, options);
     const { url, init } = selection.dispatch!;
-    const answer = await selection.track(this.#dispatcher.fetch(targetOf(selection), url, init));
+    const { signal } = options;
+    const answer = await selection.track(
+      this.#dispatcher.fetch(targetOf(selection), url, init),
+      signal ? { signal } : {},
+    );
     if (!answer.ok) {
       await answer.body?.cancel();
       const { worker } = selection;

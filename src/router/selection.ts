@@ -1,7 +1,7 @@
 import { WarmrouteError } from "../core/errors.js";
 import type { Evidence, WorkerRank, WorkerRecord } from "../core/types.js";
 import type { DispatchTarget } from "../dispatch/index.js";
-import { trackResponse } from "../dispatch/track.js";
+import { type TrackOptions, trackResponse } from "../dispatch/track.js";
 import type { PoolBooking } from "../scheduling/booking.js";
 import type { PoolSelection } from "../scheduling/pool.js";
 import type { Admission, LogicalRequest } from "./admission.js";
@@ -59,8 +59,8 @@ export class RouterSelection implements Selection {
     return this.#admission.again({ ...logical, request: { ...logical.request, requestId } }, signal);
   }
 
-  track(response: Response | Promise<Response>): Promise<Response> {
-    return trackResponse(this.booking, response);
+  track(response: Response | Promise<Response>, options?: TrackOptions): Promise<Response> {
+    return trackResponse(this.booking, response, options);
   }
 }
 

@@ -6,6 +6,7 @@ function recorder() {
   const calls: string[] = [];
   return {
     calls,
+    worker: { workerId: "7", dpRank: 1 },
     sent: () => void calls.push("sent"),
     firstToken: () => void calls.push("firstToken"),
     complete: () => void calls.push("complete"),
@@ -70,12 +71,34 @@ describe("a tracked response", () => {
   test("aborts when the body breaks after some bytes, and hands the break on", async () => {
     const booking = recorder();
     const { response, controller } = feed();
-    const reader = (await trackResponse(booking, response)).body!.getReader();
+    const told: unknown[] = [];
+    const onBroken = (error: unknown) => told.push(error);
+    const reader = (await trackResponse(booking, response, { onBroken })).body!.getReader();
     controller.enqueue(bytes("a"));
     expect((await reader.read()).value).toEqual(bytes("a"));
-    controller.error(new Error("cut"));
-    await expect(reader.read()).rejects.toThrow("cut");
+    const cause = Object.assign(new Error("quotes the prompt"), { code: "ECONNRESET" });
+    controller.error(cause);
+    const error = await reader.read().catch((thrown) => thrown);
+    expect(error).toMatchObject({
+      code: "upstream_failed",
+      message: "worker 7 broke its answer off",
+      details: { workerId: "7", dpRank: 1, reason: "ECONNRESET" },
+      cause,
+    });
+    expect(told).toEqual([error]);
     expect(booking.calls).toEqual(["sent", "firstToken", "abort"]);
+  });
+
+  test.each([
+    ["the caller's signal has fired", new Error("mine"), AbortSignal.abort()],
+    ["it breaks by an abort", new DOMException("left", "AbortError"), undefined],
+  ])("hands a break on as it is, and tells nobody, when %s", async (_, reason, signal) => {
+    const { response, controller } = feed();
+    const onBroken = () => expect.unreachable();
+    const options = signal ? { signal, onBroken } : { onBroken };
+    const reader = (await trackResponse(recorder(), response, options)).body!.getReader();
+    controller.error(reason);
+    expect(await reader.read().catch((thrown) => thrown)).toBe(reason);
   });
 
   test("aborts once on a cancel in the middle of a read, and cancels the worker's stream", async () => {

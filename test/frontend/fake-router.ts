@@ -16,7 +16,9 @@ export function fakeRouter(workers: readonly WorkerInput[], options: { model?: s
       ended.push(how);
       live.delete(id);
     };
+    const worker = { workerId: String(workers[0]!.workerId), dpRank: 1 };
     const booking = {
+      worker,
       sent() {},
       firstToken() {},
       complete: () => end("complete"),
@@ -24,12 +26,12 @@ export function fakeRouter(workers: readonly WorkerInput[], options: { model?: s
     };
     return {
       requestId: id,
-      worker: { workerId: String(workers[0]!.workerId), dpRank: 1 },
+      worker,
       record: parseWorker(workers[0]),
       overlap: { deviceBlocks: 3, hostBlocks: 0, diskBlocks: 0, sharedBlocks: 0 },
       evidence: options.evidence ?? "events",
       booking,
-      track: (response: Response | Promise<Response>) => trackResponse(booking, response),
+      track: (...[response, options]: Parameters<Selection["track"]>) => trackResponse(booking, response, options),
     } as unknown as Selection;
   };
   const router = {

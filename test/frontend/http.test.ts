@@ -234,6 +234,16 @@ describe("a failure", () => {
     expect(errors).toEqual([thrown]);
   });
 
+  test("of onDecision releases the booking, too", async () => {
+    const onDecision = () => {
+      throw new Error("quotes the prompt");
+    };
+    const { frontend, ended } = setUp({ onDecision });
+    const answer = await frontend.fetch(completion({ model: "m", prompt: "a" }));
+    expect(answer.status).toBe(500);
+    expect(ended).toEqual(["abort"]);
+  });
+
   test("of the connection is 502 and releases the booking", async () => {
     const { frontend, live, ended } = setUp({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
     const answer = await frontend.fetch(completion({ model: "m", prompt: "a" }));

@@ -22,9 +22,11 @@ async function upstreamServer(answer: (incoming: IncomingMessage, outgoing: Serv
 
 async function routerServer(workerUrl: string) {
   const fake = fakeRouter([{ workerId: "1", url: workerUrl }]);
-  const server: RunningServer = await startServer({ fetch: createFrontend({ routers: [fake.router] }).fetch, port: 0 });
+  const errors: [unknown, string][] = [];
+  const frontend = createFrontend({ routers: [fake.router], onError: (...error) => errors.push(error) });
+  const server: RunningServer = await startServer({ fetch: frontend.fetch, port: 0 });
   closers.push(() => server.close());
-  return { ...fake, url: server.url };
+  return { ...fake, errors, url: server.url };
 }
 
 const post = (url: string, signal?: AbortSignal, requestId = "") =>
@@ -101,16 +103,18 @@ describe("over real HTTP", () => {
     await until(() => live.size === 0);
   });
 
-  test("a stream that the worker cuts is cut for the client, and released", async () => {
+  test("a stream that the worker cuts is cut for the client, released, and told once", async () => {
     const worker = await upstreamServer((incoming, outgoing) => {
       incoming.resume();
       outgoing.write("data: half");
       setTimeout(() => outgoing.destroy(), 20);
     });
-    const { url, ended } = await routerServer(worker);
-    await expect(post(url).then((answer) => answer.text())).rejects.toThrow();
+    const { url, ended, errors } = await routerServer(worker);
+    await expect(post(url, undefined, "r1").then((answer) => answer.text())).rejects.toThrow();
     await until(() => ended.length === 1);
     expect(ended).toEqual(["abort"]);
+    const error = { code: "upstream_failed", message: "worker 1 broke its answer off", cause: expect.any(Error) };
+    expect(errors).toEqual([[expect.objectContaining(error), "r1"]]);
   });
 
   test("a worker that cannot be reached is 502", async () => {
@@ -129,7 +133,7 @@ describe("over real HTTP", () => {
       incoming.on("data", () => {}).on("end", () => begin && outgoing.write("x"));
     });
     let begin = false;
-    const { url, ended, live } = await routerServer(worker);
+    const { url, ended, live, errors } = await routerServer(worker);
     for (begin of [false, true]) {
       const leave = new AbortController();
       const answer = post(url, leave.signal);
@@ -140,6 +144,7 @@ describe("over real HTTP", () => {
       await until(() => open.size === 0 && live.size === 0);
     }
     expect(ended).toEqual(["abort", "abort"]);
+    expect(errors).toEqual([]);
   });
 
   test("C23: 100 requests, 100 aborts at random points: nothing stays behind", async () => {
