@@ -110,13 +110,14 @@ function problemsOfIssue(issue: Issue, checked: Checked): readonly SchemaProblem
 /** A key that a mapping does not have. */
 export function unknownKey(
   path: readonly PropertyKey[],
-  known: Iterable<string>,
+  known: readonly string[],
   textOf: Checked["textOf"],
 ): SchemaProblem {
-  const merge = path.at(-1) === "<<";
-  const fault = merge ? "is a merge key, which is not supported: write the keys out" : "is not a known key";
-  const message = `${shortened(textOf(path))} ${fault}`;
-  return { code: "unknown_key", path, of: "key", message, ...suggest(String(path.at(-1)), known) };
+  const name = String(path.at(-1));
+  const meant = suggest(name, known);
+  const others = meant.suggestion === undefined && known.length > 0 ? `; others are ${known.join(", ")}` : "";
+  const fault = name === "<<" ? "is a merge key, which is not supported: write the keys out" : "is not a known key";
+  return { code: "unknown_key", path, of: "key", message: `${shortened(textOf(path))} ${fault}${others}`, ...meant };
 }
 
 /** Among more names nobody is helped, and a file of thousands of mistakes would take its time. */

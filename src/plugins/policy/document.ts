@@ -111,17 +111,38 @@ function shallowTokens(text: string, lines: LineCounter): CST.Token[] {
     tokens.push(...parser.next(lexeme));
   }
   tokens.push(...parser.end());
+  checkTree(tokens);
+  return tokens;
+}
+
+/** What the composer would not survive, or would report at the end of the file instead of where it begins. */
+function checkTree(tokens: readonly CST.Token[]): void {
+  let unclosed: { offset: number; sign: string } | undefined;
   const open: { token: CST.Token | null | undefined; depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   for (let next = open.pop(); next; next = open.pop()) {
     const { token, depth } = next;
     if (token?.type === "document") open.push({ token: token.value, depth });
+    const sign = token && openSign(token);
+    // The innermost is the likeliest to have been forgotten.
+    if (sign && token.offset >= (unclosed?.offset ?? 0)) unclosed = { offset: token.offset, sign };
     if (!token || !("items" in token)) continue;
     if (depth === deepest) throw new Stop("syntax", token.offset, tooDeep);
     for (const { key, value } of token.items) {
       open.push({ token: key, depth: depth + 1 }, { token: value, depth: depth + 1 });
     }
   }
-  return tokens;
+  if (unclosed) throw new Stop("syntax", unclosed.offset, `this ${unclosed.sign} is never closed`);
+}
+
+/** The sign that opens a quote or a flow collection which nothing closes. */
+function openSign(token: CST.Token): string | undefined {
+  if (token.type === "flow-collection") {
+    const { source: start } = token.start;
+    return token.end[0]?.source === (start === "{" ? "}" : "]") ? undefined : start;
+  }
+  if (token.type !== "single-quoted-scalar" && token.type !== "double-quoted-scalar") return undefined;
+  const { source } = token;
+  return source.length === 1 || source.at(-1) !== source[0] ? source[0] : undefined;
 }
 
 const tooDeep = `this is nested deeper than ${deepest} levels`;
