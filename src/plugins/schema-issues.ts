@@ -75,7 +75,7 @@ function problemsOfIssue(issue: Issue, checked: Checked): readonly SchemaProblem
       if (wanted === "number" || wanted === "int") {
         if (typeof value === "number" && !Number.isFinite(value))
           return problem("out_of_range", mustBe("a finite number"));
-        if (isLongInteger(value)) return problem("out_of_range", `is too large: ${value}`);
+        if (isLongInteger(value)) return problem("out_of_range", `is too large: ${shortened(String(value))}`);
       }
       const quote = wanted === "string" && ["number", "boolean"].includes(typeof value) ? "; quote it" : "";
       return problem("invalid_type", mustBe(typeNames[wanted] ?? wanted) + quote);
