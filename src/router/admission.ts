@@ -13,18 +13,8 @@ import type { PoolRequest } from "../scheduling/pool.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { Selection, SelectRequest } from "./contract.js";
+import type { LogicalRequest, Reselecting } from "./logical-request.js";
 import { RouterSelection } from "./selection.js";
-
-/** A logical request: what its attempts have in common. */
-export interface LogicalRequest {
-  readonly core: SelectionCore;
-  readonly request: SelectRequest;
-  /** When it came in, on the router's clock. */
-  readonly ingressAtMs: number;
-  readonly attributes: ReadonlyMap<string, string> | undefined;
-  /** Only of a request that is classified. */
-  readonly lifecycle: RequestLifecycle | undefined;
-}
 
 export interface AdmissionOptions {
   readonly classes: PolicyClasses;
@@ -36,7 +26,7 @@ export interface AdmissionOptions {
 const noAttributes: ReadonlyMap<string, string> = new Map();
 
 /** Lets the requests of one router through to their pools. */
-export class Admission {
+export class Admission implements Reselecting {
   /** Requests whose caller named a class that the profile does not have; they got the default one. */
   unknownClasses = 0;
   readonly #classes: PolicyClasses;

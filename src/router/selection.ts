@@ -4,8 +4,9 @@ import type { DispatchTarget } from "../dispatch/index.js";
 import { type TrackOptions, trackResponse } from "../dispatch/track.js";
 import type { PoolBooking } from "../scheduling/booking.js";
 import type { PoolSelection } from "../scheduling/pool.js";
-import type { Admission, LogicalRequest } from "./admission.js";
 import type { Selection } from "./contract.js";
+import { checkRetryOptions } from "./read-request.js";
+import type { LogicalRequest, Reselecting } from "./logical-request.js";
 
 /** A decision as the caller gets it: the core's answer, the dispatch target, and the booking's tracker. */
 export class RouterSelection implements Selection {
@@ -27,10 +28,16 @@ export class RouterSelection implements Selection {
   declare readonly candidates?: NonNullable<Selection["candidates"]>;
   readonly booking: PoolBooking;
 
-  readonly #admission: Admission;
+  readonly #admission: Reselecting;
   readonly #logical: LogicalRequest;
 
-  constructor(from: PoolSelection, policy: string, policyClass: string, admission: Admission, logical: LogicalRequest) {
+  constructor(
+    from: PoolSelection,
+    policy: string,
+    policyClass: string,
+    admission: Reselecting,
+    logical: LogicalRequest,
+  ) {
     this.requestId = from.requestId;
     this.worker = from.worker;
     this.record = from.record;
@@ -49,7 +56,9 @@ export class RouterSelection implements Selection {
     this.#logical = logical;
   }
 
-  async retry({ signal }: { signal?: AbortSignal } = {}): Promise<Selection> {
+  async retry(options: { signal?: AbortSignal } = {}): Promise<Selection> {
+    checkRetryOptions(options);
+    const { signal } = options;
     const { booking, requestId } = this;
     if (!booking.live) {
       throw new WarmrouteError("lifecycle_ended", "the request has ended, so there is nothing to select again for");
