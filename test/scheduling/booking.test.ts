@@ -51,6 +51,7 @@ describe("what an observer hears, before the pool frees the charges", () => {
     ["free", (b) => b.free(), ["completed", "pool: free"]],
     ["abort", (b) => b.abort(), ["aborted", "pool: free"]],
     ["abort with an error", (b) => b.abort("why"), ["aborted why", "pool: free"]],
+    ["its rank is lost", (b) => b.lost("worker removed"), ["aborted worker removed"]],
     ["dispose", (b) => b[Symbol.dispose](), ["aborted", "pool: free"]],
     ["retry", (b) => b.retry(), ["retry", "pool: free"]],
   ];

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.js";
 import type { Logger } from "../../core/log.js";
 import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
 import type { RequestLifecycle } from "./lifecycle.js";
@@ -5,6 +6,7 @@ import type { RequestLifecycle } from "./lifecycle.js";
 export interface EventDeliveryOptions {
   classifier: RequestClassifier;
   log: Logger;
+  clock: Clock;
   /** Milliseconds after which a callback that does not end is left alone. */
   timeoutMs: number | undefined;
   /** A callback is over, and with a terminal event the lifecycle that it ends. */
@@ -31,6 +33,7 @@ export class EventDelivery {
   #scheduled = false;
   /** Goes on without the callback whose promise is pending. */
   #abandon: (() => void) | undefined;
+  #pendingSince = 0;
 
   constructor(options: EventDeliveryOptions) {
     this.#options = options;
@@ -93,7 +96,7 @@ export class EventDelivery {
   }
 
   #wait(answer: unknown, ends: RequestLifecycle | undefined): void {
-    const { timeoutMs, log } = this.#options;
+    const { clock, timeoutMs } = this.#options;
     let over = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const end = (count: () => void) => {
@@ -107,16 +110,27 @@ export class EventDelivery {
       this.#schedule();
     };
     this.#abandon = () => end(() => this.abandoned++);
-    if (timeoutMs !== undefined) {
-      timer = setTimeout(() => {
-        log.warn("the request classifier did not end with an event in time", { timeoutMs });
-        this.#abandon!();
-      }, timeoutMs);
-    }
+    this.#pendingSince = clock.now();
+    if (timeoutMs !== undefined) timer = setTimeout(() => this.#expire(), timeoutMs);
     new Promise((resolve) => resolve(answer)).then(
       () => end(() => this.delivered++),
       (error) => end(() => this.#fail(error)),
     );
+  }
+
+  #expire(): void {
+    const { log, timeoutMs } = this.#options;
+    log.warn("the request classifier did not end with an event in time", { timeoutMs });
+    this.#abandon?.();
+  }
+
+  /**
+   * Leaves a callback alone whose time is over. Its timer does so too, except on workerd: there it dies with the
+   * request that caused the event, so those that wait look for themselves.
+   */
+  checkTime(): void {
+    const { clock, timeoutMs } = this.#options;
+    if (this.#abandon && timeoutMs !== undefined && clock.now() - this.#pendingSince >= timeoutMs) this.#expire();
   }
 
   /** Drops what is queued, and lets go of a callback that is pending. Nothing may be pushed any more. */

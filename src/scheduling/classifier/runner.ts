@@ -76,13 +76,14 @@ export class ClassifierRunner implements LifecycleOwner {
 
   constructor(options: ClassifierRunnerOptions) {
     this.#options = options;
-    const { classifier, log, classifyTimeoutMs } = options;
+    const { classifier, clock, log, classifyTimeoutMs } = options;
     this.#classifies = classifier.classify !== undefined;
     // A signal costs more than a whole selection does, and most plugins answer at once and declare none.
     this.#takesSignal = classifier.classify?.length !== 1;
     this.#events = new EventDelivery({
       classifier,
       log,
+      clock,
       timeoutMs: classifyTimeoutMs,
       released: (ended) => {
         if (ended) this.#told(ended);
@@ -199,6 +200,7 @@ export class ClassifierRunner implements LifecycleOwner {
         this.#waiting.add(pending);
         await pending.turn();
         pending.assertGoing();
+        this.#events.checkTime();
       } while (!this.#mayCall(lifecycle));
     } finally {
       this.#waiting.delete(pending);

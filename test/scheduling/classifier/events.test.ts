@@ -148,6 +148,21 @@ describe("a callback that never ends", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test("is left alone by those that wait, where its own timer died", async () => {
+    const runner = makeRunner(endless, { classifyTimeoutMs: 1000 });
+    runner.begin("a", 1).aborted();
+    await Promise.resolve();
+    vi.clearAllTimers();
+    runner.clock.time += 500;
+    const answer = runner.classify(runner.begin("b", 1), makeInput());
+    await vi.advanceTimersByTimeAsync(400);
+    expect(runner.stats()).toMatchObject({ pending: 1, events: { abandoned: 0 } });
+    runner.clock.time += 500;
+    await vi.advanceTimersByTimeAsync(100);
+    expect(await answer).toEqual({});
+    expect(runner.stats()).toMatchObject({ pending: 0, events: { abandoned: 1 } });
+  });
+
   test("that ends after it was left alone changes nothing", async () => {
     const { plugin, trace, done } = slow();
     const runner = makeRunner(plugin, { classifyTimeoutMs: 20 });
