@@ -88,7 +88,6 @@ export class CandidateViews {
   readonly #ranks: PoolRanks;
   readonly #inputs: readonly WorkerInputs[];
   #columns: Columns | undefined;
-  #buffer: ArrayBufferLike | undefined;
   #region = 0;
 
   constructor(ranks: PoolRanks, inputs: readonly WorkerInputs[]) {
@@ -100,9 +99,9 @@ export class CandidateViews {
   show(kernel: Kernel, n: number, hasMultiplier: boolean): void {
     const { answer } = kernel;
     const columns = this.#columns;
+    // When memory has grown, the old views have length 0.
     const isSame =
       columns !== undefined &&
-      this.#buffer === answer.buffer &&
       this.#region === answer[Answer.region] &&
       columns.slot.length === n &&
       (columns.multiplier !== undefined) === hasMultiplier;
@@ -142,7 +141,6 @@ export class CandidateViews {
     this.rows = this.#inputs.map((inputs) => new Rows(this.#ranks, columns, inputs));
     this.scored = new ScoredRows(this.#ranks, columns, this.#inputs.at(-1)!, this.totals);
     this.#columns = columns;
-    this.#buffer = kernel.answer.buffer;
     this.#region = kernel.answer[Answer.region]!;
   }
 }

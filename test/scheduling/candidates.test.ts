@@ -1,6 +1,7 @@
 // The packed columns of candidates (assembly/select/candidates.ts), against what the pool says by other verbs.
 import { describe, expect, it } from "vitest";
 import type { WorkerInput } from "../../src/core/types.js";
+import { Answer } from "../../src/kernel/abi.js";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
 import type { WorkerFilter } from "../../src/plugins/worker-selection/contract.js";
 import { perRow } from "../../src/plugins/worker-selection/per-row.js";
@@ -234,6 +235,60 @@ it("candidates grow with the pool, and keep their place when ranks leave", () =>
   for (let i = 1; i <= 250; i++) core.removeRank(String(i), 0);
   expect(core.select({ tokens: shared }).worker.workerId).toBe("251");
   expect(lengths).toEqual([10, 300, 50]);
+});
+
+describe("views follow", () => {
+  const one = { tokens: shared, allowedWorkerIds: ["2"] };
+
+  /** Selects for worker 2 alone, and answers how many requests its scorer saw there. */
+  function watched(): { core: SelectionCore; requests: () => number } {
+    const seen: number[] = [];
+    const { CACHE, LOAD } = WorkerInputs;
+    const scorer = perRow(CACHE | LOAD, (_ctx, rows, row) => noted(seen, rows.load!.activeRequests[row], 0));
+    const core = corePool({ workers: workers(3), maxRanks: 1000, policy: custom({ scorers: [scorer] }) });
+    return {
+      core,
+      requests() {
+        core.select(one);
+        return seen.at(-1)!;
+      },
+    };
+  }
+
+  it("candidates that move, also when they are as many as before", () => {
+    const { core, requests } = watched();
+    holds(core, "1", shared, 1); // a store makes memory grow ahead
+    expect([requests(), requests()]).toEqual([0, 1]);
+    const { record } = core.ranks.at(0);
+    const { buffer } = core.kernel.exports.memory;
+    const before = core.kernel.answer[Answer.region];
+    for (let id = 100; id < 170; id++) core.addRank({ ...record, workerId: String(id) }, 0);
+    expect([requests(), requests()]).toEqual([2, 3]);
+    expect(core.kernel.answer[Answer.region]).not.toBe(before);
+    expect(core.kernel.exports.memory.buffer === buffer).toBe(true);
+  });
+
+  it("memory that grows", () => {
+    const { core, requests } = watched();
+    expect([requests(), requests()]).toEqual([0, 1]);
+    const { memory } = core.kernel.exports;
+    const before = memory.buffer;
+    for (let i = 0; memory.buffer === before; i++) holds(core, "1", prompt(1000 + i, 400), 400);
+    expect([requests(), requests()]).toEqual([2, 3]);
+  });
+
+  it("preferred taints that come and go", () => {
+    const seen: unknown[] = [];
+    const scorer = perRow(WorkerInputs.PREFERRED_TAINT, (_ctx, rows) => {
+      return noted(seen, rows.preferredTaintMultiplier !== undefined, 0);
+    });
+    const core = corePool({ workers: workers(1), policy: custom({ scorers: [scorer] }) });
+    const tainted = { tokens: shared, routingConstraints: { preferredTaints } };
+    for (const request of [one, tainted, tainted]) core.select({ ...request, allowedWorkerIds: ["1"] });
+    seen.length = 0;
+    for (const request of [one, tainted, one, tainted]) core.select({ ...request, allowedWorkerIds: ["1"] });
+    expect(seen).toEqual([false, true, false, true]);
+  });
 });
 
 it("a pool without room for candidates says so, and stays usable", () => {
