@@ -62,11 +62,7 @@ export class EventDelivery {
   /** Delivers what is queued, until a callback is pending. */
   deliver(): void {
     while (!this.busy && this.queued > 0) {
-      const { event, ends } = this.#queue[this.#next++]!;
-      if (this.queued === 0) {
-        this.#queue = [];
-        this.#next = 0;
-      }
+      const { event, ends } = this.#take();
       this.busy = true;
       let answer: unknown;
       let threw = false;
@@ -83,6 +79,15 @@ export class EventDelivery {
       if (!threw) this.delivered++;
       this.#end(ends);
     }
+  }
+
+  #take() {
+    const taken = this.#queue[this.#next++]!;
+    if (this.#next * 2 >= this.#queue.length) {
+      this.#queue = this.#queue.slice(this.#next);
+      this.#next = 0;
+    }
+    return taken;
   }
 
   #fail(error: unknown): void {

@@ -1,7 +1,7 @@
 // What a classifier changed of a request, and the refusal of what it may not.
-import { WarmrouteError } from "../../core/errors.js";
 import { parseU32, workerIdString } from "../../core/ids.js";
 import type { PolicyClasses } from "../policy-class.js";
+import { refusedAnswer } from "./faults.js";
 
 /** What a classifier set; an absent field leaves the caller's value. */
 export interface ClassifyOverrides {
@@ -20,17 +20,6 @@ export interface ClassifyOverrides {
 
 /** Of a classifier that changed nothing. */
 export const noOverrides: ClassifyOverrides = Object.freeze({});
-
-/**
- * The error of an answer that is refused. Its message is constant, for clients see it; `why` is its cause, for
- * the log, and says nothing of the request.
- */
-export function refusedAnswer(why: string): WarmrouteError {
-  const cause = new Error(why);
-  return new WarmrouteError("invalid_classification_metadata", "the request classifier's answer was refused", {
-    cause,
-  });
-}
 
 /**
  * Checks what a plugin set, whatever its types say, in the order of spec plugins.md §5.4.

@@ -1,4 +1,4 @@
-import { WarmrouteError } from "../../core/errors.js";
+import { timedOut } from "./faults.js";
 import type { RequestLifecycle } from "./lifecycle.js";
 
 /** Long beside a turn, short beside a caller's patience. */
@@ -30,11 +30,7 @@ export class PendingClassification {
   constructor(lifecycle: RequestLifecycle, signal: AbortSignal | undefined, timeoutMs: number | undefined) {
     this.#lifecycle = lifecycle;
     this.#signal = signal;
-    if (timeoutMs !== undefined) {
-      this.#timeout = setTimeout(() => {
-        this.stop(new WarmrouteError("classify_timeout", "the request classifier did not answer in time"));
-      }, timeoutMs);
-    }
+    if (timeoutMs !== undefined) this.#timeout = setTimeout(() => this.stop(timedOut()), timeoutMs);
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener("abort", this.#onAbort);
   }

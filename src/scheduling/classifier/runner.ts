@@ -4,8 +4,9 @@ import type { Logger } from "../../core/log.js";
 import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
 import type { PolicyClasses } from "../policy-class.js";
 import { EventDelivery } from "./events.js";
+import { lifecycleEnded, pastDue, pluginFailed, refusedAnswer, shuttingDown, tooManyPending } from "./faults.js";
 import { type LifecycleOwner, RequestLifecycle } from "./lifecycle.js";
-import { type ClassifyOverrides, checkOverrides, noOverrides, refusedAnswer } from "./overrides.js";
+import { type ClassifyOverrides, checkOverrides, noOverrides } from "./overrides.js";
 import { PendingClassification } from "./pending.js";
 import { ClassifierRequest, type ClassifyInput } from "./request.js";
 
@@ -69,10 +70,7 @@ export class ClassifierRunner implements LifecycleOwner {
   readonly #bypassed = new Map<string, number>();
   #calling = false;
   #closed = false;
-  #classified = 0;
-  #failed = 0;
-  #timedOut = 0;
-  #turnedAway = 0;
+  readonly #counts = { classified: 0, failed: 0, timedOut: 0, turnedAway: 0 };
 
   constructor(options: ClassifierRunnerOptions) {
     this.#options = options;
@@ -127,7 +125,7 @@ export class ClassifierRunner implements LifecycleOwner {
       if (lifecycle.overrides) return this.#inTime(lifecycle.overrides);
       if (!this.#classifies) return noOverrides;
       if (this.#pending.size >= (this.#options.maxPending ?? Number.POSITIVE_INFINITY)) {
-        throw new WarmrouteError("classify_pending_limit", "too many requests wait for the request classifier");
+        throw tooManyPending();
       }
       if (!this.#mayCall(lifecycle)) {
         // The end of the id's previous request may just not have been told yet.
@@ -150,7 +148,7 @@ export class ClassifierRunner implements LifecycleOwner {
   #call(lifecycle: RequestLifecycle, input: ClassifyInput): PluginCall {
     const request = new ClassifierRequest(lifecycle, input, this.#options.allowPriority === true);
     const controller = this.#takesSignal ? new AbortController() : undefined;
-    this.#classified++;
+    this.#counts.classified++;
     this.#calling = true;
     try {
       // Absent only where the plugin declares no parameter for it.
@@ -219,19 +217,18 @@ export class ClassifierRunner implements LifecycleOwner {
   }
 
   #inTime(overrides: ClassifyOverrides): ClassifyOverrides {
-    if (overrides.dueAtMs !== undefined && overrides.dueAtMs <= this.#options.clock.now()) {
-      throw new WarmrouteError("deadline_exceeded", "the request was due before it was queued");
-    }
+    const { dueAtMs } = overrides;
+    if (dueAtMs !== undefined && dueAtMs <= this.#options.clock.now()) throw pastDue();
     return overrides;
   }
 
   /** Ends a request that cannot be classified. */
   #refuse(lifecycle: RequestLifecycle, error: unknown): unknown {
     if (error instanceof WarmrouteError) {
-      if (error.code === "classify_timeout") this.#timedOut++;
-      if (error.code === "classify_pending_limit") this.#turnedAway++;
+      if (error.code === "classify_timeout") this.#counts.timedOut++;
+      if (error.code === "classify_pending_limit") this.#counts.turnedAway++;
       if (error.code === "request_classifier_failed" || error.code === "invalid_classification_metadata") {
-        this.#failed++;
+        this.#counts.failed++;
         this.#options.log.error(error.message, { code: error.code, cause: error.cause });
       }
     }
@@ -285,10 +282,7 @@ export class ClassifierRunner implements LifecycleOwner {
     return {
       live: this.#live.size,
       pending: this.#pending.size,
-      classified: this.#classified,
-      failed: this.#failed,
-      timedOut: this.#timedOut,
-      turnedAway: this.#turnedAway,
+      ...this.#counts,
       events: { queued, delivered, failed, abandoned, dropped },
       bypassed: Object.fromEntries(this.#bypassed),
     };
@@ -317,12 +311,3 @@ export class ClassifierRunner implements LifecycleOwner {
 function mayBePromise({ request, answer }: PluginCall): boolean {
   return answer !== request && ((typeof answer === "object" && answer !== null) || typeof answer === "function");
 }
-
-// What clients see of a plugin's failure is constant; its own words are the cause.
-const pluginFailed = (cause: unknown) =>
-  new WarmrouteError("request_classifier_failed", "the request classifier failed", { cause });
-
-const lifecycleEnded = () =>
-  new WarmrouteError("lifecycle_ended", "the request ended before its classification was done");
-
-const shuttingDown = () => new WarmrouteError("shutting_down", "the router is closing");

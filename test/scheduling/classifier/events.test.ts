@@ -97,6 +97,24 @@ describe("an async callback", () => {
     expect(ends).toBe(1000);
   });
 
+  test("a queue that never runs empty loses nothing and keeps its order", async () => {
+    const { plugin, trace, done } = slow();
+    const runner = makeRunner(plugin);
+    const expected: string[] = [];
+    for (let i = 0; i < 300; i++) {
+      for (const id of [`x${i}`, `y${i}`]) {
+        if (i >= 200 && id[0] === "y") continue;
+        runner.begin(id, 1).aborted();
+        expected.push(`aborted ${id}`);
+      }
+      await settle();
+      done[i]!.resolve();
+    }
+    await settle();
+    expect(trace).toEqual(expected.slice(0, 301));
+    expect(runner.stats().events.queued).toBe(500 - 301);
+  });
+
   test("a pending classification holds up no event", async () => {
     const { plugin, trace, done } = slow({ classify: (request) => sleep(30).then(() => request) });
     const runner = makeRunner(plugin);
