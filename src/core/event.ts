@@ -39,6 +39,11 @@ export function parseEvent(input: unknown): ParsedEvent {
   };
   if (event.data === "cleared") return { ...head, kind: "cleared" };
   const data = object(event.data, "event.data");
+  if (data.stored !== undefined && data.removed !== undefined) {
+    throw new WarmrouteError("invalid_event", "event.data has both stored and removed: send them one by one", {
+      path: "event.data",
+    });
+  }
   if (data.stored !== undefined) {
     const stored = object(data.stored, "event.data.stored");
     const blocks = list(stored.blocks, "event.data.stored.blocks");

@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
+import { describe } from "../core/ids.js";
 import type { WorkerRank } from "../core/types.js";
 import { failureReason } from "./dispatcher.js";
 
@@ -34,6 +35,7 @@ export async function trackResponse(
   try {
     booking.sent();
     const answer = await response;
+    assertResponse(answer);
     if (!answer.ok) {
       booking.abort(new WarmrouteError("upstream_failed", `the worker answered with status ${answer.status}`));
       return answer;
@@ -47,6 +49,13 @@ export async function trackResponse(
     booking.abort(error);
     throw error;
   }
+}
+
+/** By shape: HTTP clients bring classes of their own. */
+function assertResponse(value: unknown): void {
+  if (typeof value === "object" && value !== null && "ok" in value && "body" in value) return;
+  const message = `response must be a Response, or a promise of one, not ${describe(value)}`;
+  throw new WarmrouteError("invalid_request", message, { path: "response" });
 }
 
 function follow(

@@ -1,5 +1,6 @@
 import type { Hono } from "hono";
 import { WarmrouteError } from "../core/errors.js";
+import { readGraceMs } from "../core/fields.js";
 import type { Tokenizer } from "../core/prompt.js";
 import type { Evidence } from "../core/types.js";
 import { Dispatcher, type Fetch, responseHeaders } from "../dispatch/index.js";
@@ -45,7 +46,7 @@ export class HttpFrontend {
   readonly #maxBodyBytes: number;
   readonly #options: FrontendOptions;
   #app: Promise<Hono> | undefined;
-  #closing = false;
+  #closed: Promise<void> | undefined;
 
   /** Throws `role_not_served` for a router that has workers of other roles than aggregated. */
   constructor(options: FrontendOptions) {
@@ -93,12 +94,14 @@ export class HttpFrontend {
   };
 
   /**
-   * Refuses new requests with 503; those in flight go on until the routers that the frontend built are closed.
-   * Closing those that were handed in is their owner's.
+   * Refuses new requests with 503, and closes the routers that the frontend built: what is in flight there may end
+   * within `graceMs` (0 unless given). Closing those that were handed in is their owner's. A second call waits for the
+   * first. Rejects with `invalid_request` for a bad `graceMs`.
    */
   async close(options: { graceMs?: number } = {}): Promise<void> {
-    this.#closing = true;
-    await this.#models.close(options);
+    const graceMs = readGraceMs(options);
+    this.#closed ??= this.#models.close({ graceMs });
+    return this.#closed;
   }
 
   async #build(): Promise<Hono> {
@@ -146,7 +149,7 @@ export class HttpFrontend {
   }
 
   async #complete(request: Request, requestId: string, api: string): Promise<Response> {
-    if (this.#closing) throw new WarmrouteError("shutting_down", "the router is closing");
+    if (this.#closed) throw new WarmrouteError("shutting_down", "the router is closing");
     await this.#models.start();
     const { bytes, json } = await readJsonBody(request, this.#maxBodyBytes);
     const router = this.#models.of(json.model);

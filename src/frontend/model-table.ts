@@ -25,6 +25,7 @@ export class ModelTable {
   readonly #wanted: readonly RouterOptions[];
   #building = new Set<string>();
   #started: Promise<void> | undefined;
+  #closed = false;
 
   constructor({ models, routers, fallback }: ModelTableOptions, edge: RouterEdge) {
     this.#edge = edge;
@@ -78,6 +79,7 @@ export class ModelTable {
 
   /** Builds the router of one more model. */
   async add(options: RouterOptions): Promise<KvRouter> {
+    if (this.#closed) throw new WarmrouteError("shutting_down", "the frontend is closed");
     const model = options.model ?? "default";
     if (this.#given.has(model) || this.#own.has(model) || this.#building.has(model)) {
       throw new WarmrouteError("already_started", `the model ${model} is served already`, { details: { model } });
@@ -119,7 +121,10 @@ export class ModelTable {
     return more === undefined ? only : undefined;
   }
 
+  /** Closes every router that this table built, side by side; no more are built. */
   async close(options: { graceMs?: number }): Promise<void> {
-    for (const model of [...this.#own.keys()]) await this.remove(model, options);
+    this.#closed = true;
+    await this.#started?.catch(() => {});
+    await Promise.all([...this.#own.keys()].map((model) => this.remove(model, options)));
   }
 }

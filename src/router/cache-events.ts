@@ -59,10 +59,12 @@ export class CacheEvents {
 
   /** The typed form of a `removed` event. Answers how many of the blocks the rank held. */
   remove(at: WorkerRank, tier: StorageTier, names: BigUint64Array): number {
+    if (!this.#on) {
+      this.refused++;
+      return 0;
+    }
     const { core, rank } = this.#workers.rank(at.workerId, at.dpRank);
-    if (this.#on && rank) return core!.contents.remove(rank, tier, names);
-    this.refused++;
-    return 0;
+    return rank ? core!.contents.remove(rank, tier, names) : 0;
   }
 
   #stranger(core: SelectionCore | undefined): EventResult {

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../core/clock.js";
 import { type KvRouterConfig, parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
+import { readGraceMs } from "../core/fields.js";
 import { describe, parseU64, type U64Input, workerIdString } from "../core/ids.js";
 import { consoleLogger } from "../core/log.js";
 import { Random } from "../core/random.js";
@@ -38,11 +39,21 @@ import type { EntryPointName } from "./entry-points.js";
 import { type Installed, install } from "./hooks.js";
 import { OpenAiCalls } from "./openai-calls.js";
 import { Pools } from "./pools.js";
-import { checkOptions, checkReserve, checkSelect, readParts } from "./read-request.js";
+import {
+  checkCallOptions,
+  checkOptions,
+  checkOverlap,
+  checkReserve,
+  checkSelect,
+  readHeaders,
+  readParts,
+} from "./read-request.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 import { WorkerTable } from "./workers.js";
 
 const DEFAULT_GROUP = "default";
+/** How often a router that closes looks whether its requests have ended. */
+const drainPollMs = 10;
 
 /** Who builds a router. */
 export interface RouterHost {
@@ -68,6 +79,10 @@ export class KvRouter implements Router {
   readonly #installed: Installed;
   readonly #admission: Admission;
   readonly #calls: OpenAiCalls;
+  /** close() was called. */
+  #closing = false;
+  /** The grace is over. */
+  #ended = false;
   #closed: Promise<void> | undefined;
 
   /** As `createRouter`, which is how to call it. */
@@ -156,6 +171,7 @@ export class KvRouter implements Router {
 
   async select(request: SelectRequest, options: CallOptions = {}): Promise<Selection> {
     this.#assertOpen();
+    checkCallOptions(options);
     const { signal } = options;
     signal?.throwIfAborted();
     checkSelect(request);
@@ -197,7 +213,7 @@ export class KvRouter implements Router {
 
   #attributesOf({ headers, auth, body }: CallOptions): ReadonlyMap<string, string> | undefined {
     const { attributes } = this.#options;
-    return attributes && readAttributes(attributes, { headers: new Headers(headers), body, auth });
+    return attributes && readAttributes(attributes, { headers: readHeaders(headers), body, auth });
   }
 
   #poolFor({ routingGroup = DEFAULT_GROUP, role = "aggregated" }: SelectRequest): SelectionCore | undefined {
@@ -210,19 +226,17 @@ export class KvRouter implements Router {
       | { blockHashes: BigUint64Array | readonly U64Input[] },
   ): OverlapRow[] {
     this.#assertOpen();
-    if (typeof prompt !== "object" || prompt === null || !("tokens" in prompt || "blockHashes" in prompt)) {
-      throw new WarmrouteError("invalid_request", "give tokens or blockHashes", { path: "tokens" });
-    }
+    checkOverlap(prompt);
     const core = this.#pools.open(DEFAULT_GROUP, "aggregated");
     assertIndex(core, "overlap()");
     const { kernel } = core;
     let blocks: number;
-    if ("tokens" in prompt) {
+    if ("tokens" in prompt && prompt.tokens !== undefined) {
       const n = kernel.writeTokens(prompt.tokens);
       const seed = kernel.localSeed(prompt.loraName, prompt.cacheSalt);
       blocks = kernel.hashPrompt(n, this.blockSize, seed);
     } else {
-      const hashes = prompt.blockHashes;
+      const hashes = (prompt as { blockHashes: BigUint64Array | readonly U64Input[] }).blockHashes;
       blocks = hashes.length;
       const { locals } = kernel.roomForEvent(blocks);
       for (let i = 0; i < blocks; i++) locals[i] = parseU64(hashes[i], `blockHashes[${i}]`);
@@ -247,7 +261,7 @@ export class KvRouter implements Router {
   // ---- cache contents
 
   applyEvent(event: unknown): EventResult {
-    this.#assertOpen();
+    this.#assertNotEnded();
     return this.#events.apply(event);
   }
 
@@ -280,7 +294,7 @@ export class KvRouter implements Router {
   }
 
   removeWorker(workerId: U64Input): boolean {
-    this.#assertOpen();
+    this.#assertNotEnded();
     return this.#workers.remove(workerIdString(workerId, "workerId", "invalid_request"));
   }
 
@@ -320,7 +334,7 @@ export class KvRouter implements Router {
   }
 
   snapshot(options: { include?: readonly SnapshotPart[] } = {}): Uint8Array {
-    this.#assertOpen();
+    this.#assertNotEnded();
     return writeSnapshot(this.#state(), readParts(options, "include"));
   }
 
@@ -335,16 +349,33 @@ export class KvRouter implements Router {
     return { model, blockSize, ownNames, pools: this.#pools.byName };
   }
 
-  /** Refuses new requests, ends what is live, and closes classifier and policies. A second call waits for the first. */
-  close(_options: { graceMs?: number } = {}): Promise<void> {
-    this.#closed ??= this.#close();
+  /**
+   * Refuses new requests at once. Those that are live may end within `graceMs` (0 unless given), and their events and
+   * workers come and go until then; the rest is aborted, and classifier and policies are closed. A second call waits
+   * for the first. Rejects with `invalid_request` for a bad `graceMs`.
+   */
+  async close(options: { graceMs?: number } = {}): Promise<void> {
+    const graceMs = readGraceMs(options);
+    this.#closing = true;
+    this.#closed ??= this.#close(graceMs);
     return this.#closed;
   }
 
-  async #close(): Promise<void> {
+  async #close(graceMs: number): Promise<void> {
+    const end = systemClock.now() + graceMs;
+    // Polled: in an isolate, no request may wait for what another one does.
+    for (let left = graceMs; left > 0 && this.#live > 0; left = end - systemClock.now()) {
+      await new Promise((resolve) => setTimeout(resolve, Math.min(left, drainPollMs)));
+    }
+    this.#ended = true;
     for (const core of this.#pools) for (const booking of core.bookings) booking.abort(closing());
     await this.#installed.classifier?.close();
     await this.#pools.close();
+  }
+
+  /** Requests that are booked or being classified. */
+  get #live(): number {
+    return Math.max(this.#requestIds.size, this.#installed.classifier?.stats().live ?? 0);
   }
 
   /** Ends every live booking. */
@@ -356,8 +387,14 @@ export class KvRouter implements Router {
     await this.close();
   }
 
+  /** For what begins something. */
   #assertOpen(): void {
-    if (this.#closed) throw closing();
+    if (this.#closing) throw closing();
+  }
+
+  /** For what requests that are still live depend on. */
+  #assertNotEnded(): void {
+    if (this.#ended) throw closing();
   }
 }
 

@@ -3,6 +3,7 @@ import { Dispatcher, dispatchOf, eventsOf } from "../dispatch/index.js";
 import type { RouteOptions, Router, RouterOptions, Selection } from "./contract.js";
 import type { RouterEdge } from "./edge.js";
 import { hintsOf } from "./hints.js";
+import { checkRouteOptions, readHeaders } from "./read-request.js";
 import { evidenceOf, type RouterSelection, targetOf } from "./selection.js";
 
 type Body = Record<string, unknown>;
@@ -35,14 +36,16 @@ export class OpenAiCalls {
 
   /** See `Router.route`. */
   async route(body: Body, options: RouteOptions): Promise<Selection> {
+    checkRouteOptions(options);
+    const { auth, signal } = options;
     const { path, tokens, exact } = this.#composed.readPrompt(body, options.path, this.#options.tokenizer);
-    const headers = new Headers(options.headers);
+    const headers = readHeaders(options.headers);
     const requestId = headers.get("x-request-id") || crypto.randomUUID();
     headers.set("x-request-id", requestId);
     if (!headers.has("content-type")) headers.set("content-type", "application/json");
     const selection = (await this.#router.select(
       { requestId, tokens, ...hintsOf(headers) },
-      { ...options, headers, body },
+      { headers, body, auth, ...(signal ? { signal } : {}) },
     )) as RouterSelection;
     try {
       selection.dispatch = dispatchOf(targetOf(selection), {
@@ -50,7 +53,7 @@ export class OpenAiCalls {
         method: "POST",
         headers,
         body: new TextEncoder().encode(JSON.stringify(body)),
-        ...(options.signal ? { signal: options.signal } : {}),
+        ...(signal ? { signal } : {}),
       });
     } catch (error) {
       selection.booking.abort(error);

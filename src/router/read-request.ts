@@ -1,58 +1,17 @@
-import { type ErrorCode, WarmrouteError } from "../core/errors.js";
+import { WarmrouteError } from "../core/errors.js";
+import { checkFields, checkMethods, type Fields, fieldsOf } from "../core/fields.js";
 import { describe, parseU32, workerIdString } from "../core/ids.js";
-import { type SessionContext, workerRoles } from "../core/types.js";
+import type { SessionContext } from "../core/types.js";
 import { RouterPlugins } from "../plugins/bundle.js";
-import type { ReserveRequest, RouterOptions, SelectRequest, SnapshotPart } from "./contract.js";
-
-type Kind = "text" | "object" | "list" | "flag" | "call" | "role" | "any";
-
-const wanted: Record<Exclude<Kind, "any">, string> = {
-  text: "a non-empty string",
-  object: "an object",
-  list: "a list",
-  flag: "true or false",
-  call: "a function",
-  role: `one of ${workerRoles.join(", ")}`,
-};
-
-function fits(kind: Kind, value: unknown): boolean {
-  switch (kind) {
-    case "text":
-      return typeof value === "string" && value !== "";
-    case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
-    case "list":
-      return Array.isArray(value) || ArrayBuffer.isView(value);
-    case "flag":
-      return typeof value === "boolean";
-    case "call":
-      return typeof value === "function";
-    case "role":
-      return (workerRoles as readonly unknown[]).includes(value);
-    case "any":
-      return true;
-  }
-}
-
-/** Checks that `input` is an object with only known fields, each of its kind; values are read where they are used. */
-function check(input: unknown, fields: ReadonlyMap<string, Kind>, what: string, code: ErrorCode): void {
-  if (!fits("object", input)) {
-    throw new WarmrouteError(code, `${what} must be an object, not ${describe(input)}`, { path: what });
-  }
-  for (const key in input as object) {
-    const kind = fields.get(key);
-    if (kind === undefined) {
-      throw new WarmrouteError(code, `${what} has an unknown field: ${key}`, { path: key });
-    }
-    const value = (input as Record<string, unknown>)[key];
-    if (value !== undefined && kind !== "any" && !fits(kind, value)) {
-      throw new WarmrouteError(code, `${key} must be ${wanted[kind]}, not ${describe(value)}`, { path: key });
-    }
-  }
-}
-
-const fieldsOf = <T>(fields: { readonly [K in keyof T]-?: Kind }): ReadonlyMap<string, Kind> =>
-  new Map(Object.entries<Kind>(fields as Record<string, Kind>));
+import type {
+  CallOptions,
+  ReserveRequest,
+  RouteOptions,
+  Router,
+  RouterOptions,
+  SelectRequest,
+  SnapshotPart,
+} from "./contract.js";
 
 const selectFields = fieldsOf<SelectRequest>({
   requestId: "text",
@@ -105,27 +64,56 @@ const optionFields = fieldsOf<RouterOptions>({
   plugins: "object",
   policy: "object",
   attributes: "call",
-  classifyTimeoutMs: "any",
-  maxPending: "any",
+  classifyTimeoutMs: "count",
+  maxPending: "count",
   allowPriority: "flag",
   tokenizer: "object",
   fetch: "call",
   log: "object",
 });
 
+const callFields = fieldsOf<CallOptions>({ signal: "signal", headers: "any", auth: "any", body: "any" });
+const routeFields = fieldsOf<RouteOptions>({ signal: "signal", headers: "any", auth: "any", path: "text" });
+const retryFields = fieldsOf<Pick<CallOptions, "signal">>({ signal: "signal" });
+
+/** Checks what goes with a call. Throws `invalid_request` naming the field. */
+const checker = (fields: Fields) => (options: unknown) => checkFields(options, fields, "options", "invalid_request");
+export const checkCallOptions = checker(callFields);
+export const checkRouteOptions = checker(routeFields);
+export const checkRetryOptions = checker(retryFields);
+
+/** The headers that go with a call. Throws `invalid_request` for what are none. */
+export function readHeaders(headers: HeadersInit | undefined): Headers {
+  try {
+    return new Headers(headers);
+  } catch {
+    // The reason could quote a value.
+    throw new WarmrouteError("invalid_request", "headers must be names and values of HTTP headers", {
+      path: "headers",
+    });
+  }
+}
+
+type OverlapPrompt = Parameters<Router["overlap"]>[0];
+type TokenPrompt = Extract<OverlapPrompt, { tokens: unknown }>;
+const tokenPromptFields = fieldsOf<TokenPrompt>({ tokens: "any", loraName: "any", cacheSalt: "any" });
+const hashPromptFields = fieldsOf<Exclude<OverlapPrompt, TokenPrompt>>({ blockHashes: "list" });
+
+/** Checks what `overlap` is asked about: tokens or block hashes. Throws `invalid_request` naming the field. */
+export function checkOverlap(prompt: unknown): void {
+  const { tokens, blockHashes } = (prompt ?? {}) as Record<string, unknown>;
+  if (typeof prompt !== "object" || (tokens === undefined) === (blockHashes === undefined)) {
+    throw new WarmrouteError("invalid_request", "give either tokens or blockHashes", { path: "tokens" });
+  }
+  checkFields(prompt, tokens === undefined ? hashPromptFields : tokenPromptFields, "prompt", "invalid_request");
+  if (tokens !== undefined) checkSeeds(prompt as TokenPrompt);
+}
+
 /** Checks the shape of a selection request. Throws `invalid_request` naming the field. */
 export function checkSelect(request: unknown): void {
-  check(request, selectFields, "request", "invalid_request");
-  const { loraName, cacheSalt, priorityJump, strictPriority, sessionContext } = request as SelectRequest;
-  for (const [path, value] of [
-    ["loraName", loraName],
-    ["cacheSalt", cacheSalt],
-  ] as const) {
-    // Empty is the same as absent (spec: indexer.md §1.2).
-    if (value !== undefined && typeof value !== "string") {
-      throw new WarmrouteError("invalid_request", `${path} must be a string, not ${describe(value)}`, { path });
-    }
-  }
+  checkFields(request, selectFields, "request", "invalid_request");
+  checkSeeds(request as SelectRequest);
+  const { priorityJump, strictPriority, sessionContext } = request as SelectRequest;
   if (priorityJump !== undefined && !Number.isFinite(priorityJump)) {
     throw new WarmrouteError("invalid_request", "priorityJump must be a finite number of seconds", {
       path: "priorityJump",
@@ -135,9 +123,21 @@ export function checkSelect(request: unknown): void {
   if (sessionContext !== undefined) checkSession(sessionContext);
 }
 
+/** What seeds a prompt's hashes beside its tokens; empty is the same as absent (spec: indexer.md §1.2). */
+function checkSeeds({ loraName, cacheSalt }: { loraName?: unknown; cacheSalt?: unknown }): void {
+  for (const [path, value] of [
+    ["loraName", loraName],
+    ["cacheSalt", cacheSalt],
+  ] as const) {
+    if (value !== undefined && typeof value !== "string") {
+      throw new WarmrouteError("invalid_request", `${path} must be a string, not ${describe(value)}`, { path });
+    }
+  }
+}
+
 /** Checks what a request says of its session. Throws `invalid_request`. */
 function checkSession(session: object): void {
-  check(session, sessionFields, "sessionContext", "invalid_request");
+  checkFields(session, sessionFields, "sessionContext", "invalid_request", "sessionContext.");
   const { sessionId, inputTrigger } = session as SessionContext;
   if (sessionId === undefined) {
     throw new WarmrouteError("invalid_request", "sessionContext.sessionId is missing", { path: "sessionContext" });
@@ -150,7 +150,7 @@ function checkSession(session: object): void {
 
 /** Checks a reservation; answers its rank, and what it charges. Throws `invalid_request` naming the field. */
 export function checkReserve(request: unknown): { workerId: string; dpRank: number; charged: number } {
-  check(request, reserveFields, "request", "invalid_request");
+  checkFields(request, reserveFields, "request", "invalid_request");
   const given = request as ReserveRequest;
   for (const key of ["requestId", "worker", "sequenceHashes", "islTokens"] as const) {
     if (given[key] === undefined) {
@@ -177,7 +177,7 @@ const allParts: readonly SnapshotPart[] = ["index", "load", "random"];
 
 /** The parts of a snapshot that are asked for; all unless given. Throws `invalid_request`. */
 export function readParts(options: unknown, field: "include" | "parts"): readonly SnapshotPart[] {
-  check(options, new Map<string, Kind>([[field, "list"]]), "options", "invalid_request");
+  checkFields(options, new Map([[field, "list"]]), "options", "invalid_request");
   const parts = (options as Record<string, readonly SnapshotPart[] | undefined>)[field] ?? allParts;
   for (const part of parts) {
     if (!allParts.includes(part)) {
@@ -185,28 +185,30 @@ export function readParts(options: unknown, field: "include" | "parts"): readonl
       throw new WarmrouteError("invalid_request", message, { path: field });
     }
   }
+  if (new Set(parts).size < parts.length) {
+    throw new WarmrouteError("invalid_request", `${field} lists a part twice`, { path: field });
+  }
   return parts;
 }
 
-/** Checks the shape of a router's options. Throws `invalid_config` naming the field. */
-export function checkOptions(options: unknown): void {
-  check(options, optionFields, "options", "invalid_config");
-  const { blockNames, plugins } = options as RouterOptions;
-  if (plugins !== undefined && !(plugins instanceof RouterPlugins)) {
-    const message = "plugins must be what registry.resolvePlugins() returned";
-    throw new WarmrouteError("invalid_config", message, { path: "plugins" });
-  }
-  for (const path of ["classifyTimeoutMs", "maxPending"] as const) {
-    const value = (options as RouterOptions)[path];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
-      throw new WarmrouteError("invalid_config", `${path} must be a positive whole number, not ${describe(value)}`, {
-        path,
-      });
-    }
-  }
+/** Checks the shape of a router's options, which are at `prefix`. Throws `invalid_config` naming the field. */
+export function checkOptions(options: unknown, what = "options", prefix = ""): void {
+  checkFields(options, optionFields, what, "invalid_config", prefix);
+  const { blockNames, clock, log, plugins, tokenizer } = options as RouterOptions;
+  if (plugins !== undefined) checkPlugins(plugins, `${prefix}plugins`);
+  checkMethods(clock, ["now"], `${prefix}clock`, "invalid_config");
+  checkMethods(tokenizer, ["encode"], `${prefix}tokenizer`, "invalid_config");
+  checkMethods(log, ["debug", "info", "warn", "error"], `${prefix}log`, "invalid_config");
   if (blockNames !== undefined && blockNames !== "engine" && blockNames !== "sequence") {
-    throw new WarmrouteError("invalid_config", `blockNames must be engine or sequence, not ${describe(blockNames)}`, {
-      path: "blockNames",
+    const path = `${prefix}blockNames`;
+    throw new WarmrouteError("invalid_config", `${path} must be engine or sequence, not ${describe(blockNames)}`, {
+      path,
     });
   }
+}
+
+/** Throws `invalid_config` for what is no bundle. */
+export function checkPlugins(plugins: unknown, path = "plugins"): void {
+  if (plugins instanceof RouterPlugins) return;
+  throw new WarmrouteError("invalid_config", `${path} must be what registry.resolvePlugins() returned`, { path });
 }

@@ -5,8 +5,8 @@ import { type TrackOptions, trackResponse } from "../dispatch/track.js";
 import type { PoolBooking } from "../scheduling/booking.js";
 import type { PoolSelection } from "../scheduling/pool.js";
 import type { Selection } from "./contract.js";
-import { checkRetryOptions } from "./read-request.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
+import { checkRetryOptions } from "./read-request.js";
 
 /** A decision as the caller gets it: the core's answer, the dispatch target, and the booking's tracker. */
 export class RouterSelection implements Selection {

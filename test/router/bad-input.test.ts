@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import "../../src/kernel/inlined.js";
+import { openAiEdge } from "../../src/frontend/index.js";
 import { hashTokens } from "../../src/kernel/hash.js";
 import { createRouter } from "../../src/router/create-router.js";
 import type { KvRouter } from "../../src/router/kv-router.js";
@@ -191,6 +192,7 @@ describe("events", () => {
     ],
     [{ worker_id: "1", event: { data: { removed: { block_hashes: ["a"] } } } }, "event.data.removed.block_hashes[0]"],
     ["cleared", "event"],
+    [{ worker_id: "1", event: { data: { ...stored, removed: { block_hashes: [1] } } } }, "event.data"],
   ])("%o is invalid_event", async (event, path) => {
     const r = await open();
     expect(() => r.applyEvent(event)).toThrowError(coded("invalid_event", path));
@@ -344,6 +346,7 @@ describe("shapes", () => {
     [{ tokens: [1], sessionID: "s" }, "sessionID"],
     [{ tokens: [1], sessionId: "" }, "sessionId"],
     [{ tokens: [1], sessionContext: {} }, "sessionContext"],
+    [{ tokens: [1], sessionContext: { id: "s" } }, "sessionContext.id"],
     [{ tokens: [1], sessionContext: { sessionId: "s", inputTrigger: "bell" } }, "sessionContext.inputTrigger"],
     [{ tokens: [1], role: "all" }, "role"],
     [{ tokens: [1], priorityJump: Number.NaN }, "priorityJump"],
@@ -371,19 +374,70 @@ describe("shapes", () => {
     [{ classifyTimeoutMs: 0 }, "classifyTimeoutMs"],
     [{ maxPending: 1.5 }, "maxPending"],
     [{ allowPriority: 1 }, "allowPriority"],
+    [{ clock: {} }, "clock.now"],
+    [{ clock: { now: 5 } }, "clock.now"],
+    [{ tokenizer: {} }, "tokenizer.encode"],
+    [{ log: { warn() {} } }, "log.debug"],
+    [{ fetch: "fetch" }, "fetch"],
     [{ blocksize: 16 }, "blocksize"],
     [{ blockNames: "x" }, "blockNames"],
   ])("createRouter(%o) is invalid_config", async (options, path) => {
     await expect(createRouter(options as never)).rejects.toThrowError(coded("invalid_config", path));
   });
 
-  it("reserve, overlap and storeBlocks name what is wrong", async () => {
+  it.each([
+    [undefined, "tokens"],
+    [{}, "tokens"],
+    ["abc", "tokens"],
+    [{ tokens: [1], blockHashes: ["1"] }, "tokens"],
+    [{ tokens: [1], lora: "a" }, "lora"],
+    [{ tokens: [1], loraName: 5 }, "loraName"],
+    [{ blockHashes: "12" }, "blockHashes"],
+    [{ blockHashes: new DataView(new ArrayBuffer(8)) }, "blockHashes"],
+    [{ blockHashes: ["1"], loraName: "a" }, "loraName"],
+  ])("overlap(%o) is invalid_request", async (prompt, path) => {
+    const r = await open();
+    expect(() => r.overlap(prompt as never)).toThrowError(coded("invalid_request", path));
+  });
+
+  it.each([
+    [null, "options"],
+    [{ foo: 5 }, "foo"],
+    [{ signal: 5 }, "signal"],
+    [{ signal: new AbortController() }, "signal"],
+    [{ headers: 5 }, "headers"],
+    [{ headers: { "no header": "x" } }, "headers"],
+  ])("the options %o of a call are invalid_request", async (options, path) => {
+    const r = await createRouter(
+      { workers: [{ workerId: "1", url: "http://w" }], attributes: () => ({}) },
+      { entryPoint: "createRouter", edge: openAiEdge },
+    );
+    const refused = coded("invalid_request", path);
+    await expect(r.select({ tokens: [1] }, options as never)).rejects.toThrowError(refused);
+    await expect(r.route({ prompt: "a" }, options as never)).rejects.toThrowError(refused);
+    await expect(r.generate({ prompt: "a" }, options as never).next()).rejects.toThrowError(refused);
+    expect(r.stats().bookings.live).toBe(0);
+    if (path === "headers") return;
+    const selection = await r.select({ tokens: [1] });
+    await expect(selection.retry(options as never)).rejects.toThrowError(refused);
+    expect(r.booking(selection.requestId)).toBe(selection.booking);
+  });
+
+  it.each([undefined, null, "ok", {}])("track(%o) is invalid_request and frees the booking", async (response) => {
+    const r = await open();
+    for (const given of [response, Promise.resolve(response)]) {
+      const { track } = await r.select({ tokens: [1] }).then((s) => ({ track: () => s.track(given as never) }));
+      await expect(track()).rejects.toThrowError(coded("invalid_request", "response"));
+    }
+    expect(r.stats().bookings.live).toBe(0);
+  });
+
+  it("reserve and storeBlocks name what is wrong", async () => {
     const r = await open();
     const good = { requestId: "a", worker: { workerId: "1" }, sequenceHashes: [1n], islTokens: 20 };
     for (const key of Object.keys(good)) {
       expect(() => r.reserve({ ...good, [key]: undefined } as never)).toThrowError(coded("invalid_request", key));
     }
-    expect(() => r.overlap({} as never)).toThrowError(coded("invalid_request", "tokens"));
     const at = { workerId: "1", dpRank: 0 };
     const [one, two] = [BigUint64Array.of(1n), BigUint64Array.of(1n, 2n)];
     expect(() => r.storeBlocks(at, "gpu" as never, null, one, one)).toThrowError(coded("invalid_event", "tier"));
@@ -393,6 +447,7 @@ describe("shapes", () => {
   it("snapshot and restore name an unknown part", async () => {
     const r = await open();
     expect(() => r.snapshot({ include: ["bogus"] as never })).toThrowError(coded("invalid_request", "include"));
+    expect(() => r.snapshot({ include: ["index", "index"] })).toThrowError(coded("invalid_request", "include"));
     expect(() => r.snapshot(null as never)).toThrowError(coded("invalid_request", "options"));
     expect(() => r.restore(r.snapshot(), { parts: ["x"] as never })).toThrowError(coded("invalid_request", "parts"));
     expect(() => r.restore(r.snapshot().buffer as never)).toThrowError(coded("snapshot_magic"));
@@ -427,8 +482,7 @@ describe("shapes", () => {
     const one = BigUint64Array.of(1n);
     for (const workerId of ["1", "9"]) r.storeBlocks({ workerId, dpRank: 0 }, "device", null, one, one);
     r.applyEvent({ worker_id: "1", event: { dp_rank: 4, data: "cleared" } });
-    r.removeBlocks({ workerId: "9", dpRank: 0 }, "device", one);
-    expect(r.stats().index.refused).toBe(4);
+    expect(r.stats().index.refused).toBe(3);
   });
 });
 
