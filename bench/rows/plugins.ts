@@ -64,6 +64,14 @@ function side(name: string, passes: number, operations: number, pass: () => unkn
   };
 }
 
+/** The same with request ids, which a classifier needs. */
+function classifying(name: string, router: KvRouter): Side {
+  let next = 0;
+  return side(name, 40, prompts.length, async () => {
+    for (const tokens of prompts) (await router.select({ requestId: `r${next++}`, tokens })).booking.free();
+  });
+}
+
 function selecting(name: string, router: KvRouter): Side {
   return side(name, 40, prompts.length, async () => {
     for (const tokens of prompts) (await router.select({ tokens })).booking.free();
@@ -103,6 +111,7 @@ export const pluginsSuite: Suite = {
     ...probes.map(({ name, ranks, target }) =>
       row(name, `probe with a scorer in JavaScript, ${ranks} ranks`, "with the built-in policy", target),
     ),
+    row("plugins/classifier", "select + free, 2048 tokens, a classifier that lets all pass", "without it", 1.6),
   ],
   async run(run) {
     const library = (await import(new URL("./index.js", import.meta.url).href)) as Library;
@@ -123,5 +132,13 @@ export const pluginsSuite: Suite = {
         return paired(run, sides, [custom, builtIn]);
       });
     }
+    await measure(run, "plugins/classifier", async () => {
+      const passing = new library.RouterPlugins().withRequestClassifier(() => ({
+        classify: (request) => request,
+        onEvent() {},
+      }));
+      const routers = [await routerOf(library, NONE_RANKS, passing), await routerOf(library, NONE_RANKS)] as const;
+      return paired(run, [classifying("classifier", routers[0]), classifying("none", routers[1])], routers);
+    });
   },
 };

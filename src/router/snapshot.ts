@@ -77,6 +77,7 @@ export function readSnapshot(
     }
   }
   if (parts.includes("load")) checkRequestIds(document, router);
+  for (const core of router.pools.values()) core.kernel.assertFree();
   const built = document.pools.flatMap((pool, i) => {
     const core = router.pools.get(pool.name);
     return core ? [rebuild(core, pool, records[i]!, newKernel(pool.name), parts)] : [];

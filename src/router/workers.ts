@@ -26,9 +26,11 @@ export class WorkerTable {
   /** Adds a worker or updates the one with its id (see `KvRouter.addWorker`); all or nothing. */
   add(record: WorkerRecord): WorkerRecord {
     const { routingGroup, role } = record;
+    const old = this.#members.get(record.workerId);
+    // A component of the old pool's policy may be what calls: then nothing may move.
+    old?.core.kernel.assertFree();
     const isNew = this.#pools.get(routingGroup, role) === undefined;
     const core = this.#pools.open(routingGroup, role);
-    const old = this.#members.get(record.workerId);
     try {
       this.#admit(record, core, old);
     } catch (error) {

@@ -38,7 +38,8 @@ export function numberParameters<K extends string>(
       }
       const keys = Object.keys(given).filter((key) => !Object.hasOwn(ranges, key));
       if (keys.length > 0) {
-        issues.push({ code: "unrecognized_keys", keys, path: [], message: `unknown parameters: ${keys.join(", ")}` });
+        const message = `unknown parameters: ${keys.join(", ")}`;
+        issues.push({ code: "unrecognized_keys", keys, known: Object.keys(ranges), path: [], message });
       }
       return issues.length > 0 ? { success: false, error: { issues } } : { success: true, data };
     },
