@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import type { Command } from "commander";
 import { WarmrouteError } from "../core/errors.js";
 import { parseU64 } from "../core/ids.js";
@@ -13,6 +14,7 @@ import { attributesOf } from "./attributes.js";
 import { type DemoRow, demonstrate, renderHeader, renderHints, renderRow, renderSummary } from "./demo.js";
 import { numberOption, usageError, wholeOption } from "./options.js";
 import { loadPlugins, type PluginFlags, withPluginOptions } from "./plugins.js";
+import { BAD_INPUT } from "./report.js";
 import { parseWorkerSpecs } from "./worker-spec.js";
 
 interface ServeFlags extends PluginFlags {
@@ -74,7 +76,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   // The same demonstration each time, unless another is asked for.
   else if (demo) options.seed = 1n;
 
-  const open: { close(): Promise<void> | void }[] = [];
+  const open: { close(): Promise<unknown> }[] = [];
+  let cut = 0;
   const closeAll = async () => {
     for (const one of open.reverse()) await one.close();
   };
@@ -92,7 +95,10 @@ async function serve(flags: ServeFlags): Promise<void> {
       ...(demo ? { onDecision: (selection: Selection) => void decisions.set(selection.requestId, selection) } : {}),
     });
     const server = await startServer({ fetch: frontend.fetch, port, host: flags.host });
-    open.push({ close: () => server.close({ graceMs }) }, frontend);
+    const drain = async () => {
+      cut = await server.close({ graceMs });
+    };
+    open.push({ close: drain }, frontend);
 
     const say = (text: string) => (flags.json ? process.stderr : process.stdout).write(`${text}\n`);
     const document: Record<string, unknown> = describeServer(server, router, mocks > 0);
@@ -110,6 +116,10 @@ async function serve(flags: ServeFlags): Promise<void> {
     }
   } finally {
     await closeAll();
+  }
+  if (cut > 0) {
+    process.stderr.write(`cut: ${counted(cut, "request")} still in flight after --shutdown-grace\n`);
+    process.exitCode = BAD_INPUT;
   }
 }
 
@@ -183,7 +193,8 @@ function untilSignalled(): Promise<void> {
     let signalled = false;
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
-        if (signalled) process.exit(130);
+        // As a shell tells of a process that a signal ended.
+        if (signalled) process.exit(128 + constants.signals[signal]);
         signalled = true;
         resolve();
       });

@@ -3,10 +3,10 @@ import { WarmrouteError } from "../core/errors.js";
 import { readGraceMs } from "../core/fields.js";
 import type { Tokenizer } from "../core/prompt.js";
 import type { Evidence } from "../core/types.js";
-import { Dispatcher, type Fetch, responseHeaders } from "../dispatch/index.js";
+import { Dispatcher, responseHeaders } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
 import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
-import type { Router, RouterOptions, Selection } from "../router/contract.js";
+import type { RouterOptions, Selection } from "../router/contract.js";
 import type { RouterEdge } from "../router/edge.js";
 import { hintsOf } from "../router/hints.js";
 import type { KvRouter } from "../router/kv-router.js";
@@ -15,26 +15,8 @@ import { readJsonBody } from "./body.js";
 import { errorResponse, HttpError } from "./errors.js";
 import { ModelTable } from "./model-table.js";
 import { listModels, type ModelSources, oneModel } from "./models.js";
+import { checkFrontendOptions, type FrontendOptions } from "./options.js";
 import { promptReaders, readPrompt } from "./read-prompt.js";
-
-export interface FrontendOptions {
-  /** A router is built for each, all from the bundle that `plugins()` got. */
-  models?: readonly RouterOptions[];
-  /** Routers that exist, one for each model. They stay their owner's to close. */
-  routers?: readonly Router[];
-  /** Serves every model that no router names; its workers judge the name. */
-  fallback?: Router;
-  /** Bytes of the canonical prompt unless given. */
-  tokenizer?: Tokenizer;
-  /** Sends requests to workers; the runtime's own `fetch` unless given. */
-  fetch?: Fetch;
-  /** Largest request body in bytes; 8 MiB unless given. Larger ones are answered 413. */
-  maxBodyBytes?: number;
-  /** Called with each decision, all of its candidates included, before the request is sent. */
-  onDecision?: (selection: Selection) => void;
-  /** Called with what failed and the request's id; for a log. */
-  onError?: (error: unknown, requestId: string) => void;
-}
 
 type Handler = (request: Request, requestId: string) => Promise<Response> | Response;
 
@@ -48,10 +30,15 @@ export class HttpFrontend {
   #app: Promise<Hono> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** Throws `role_not_served` for a router that has workers of other roles than aggregated. */
+  /**
+   * Throws `invalid_config` for options that are unknown or wrong and for two routers of one model, and
+   * `role_not_served` for a router that has workers of other roles than aggregated.
+   */
   constructor(options: FrontendOptions) {
+    checkFrontendOptions(options);
     this.#options = options;
     this.#models = new ModelTable(options, openAiEdge);
+    if (options.plugins) this.#models.use(options.plugins);
     this.#tokenizer = options.tokenizer;
     this.#dispatcher = new Dispatcher(options.fetch === undefined ? {} : { fetch: options.fetch });
     this.#maxBodyBytes = options.maxBodyBytes ?? 8 * 1024 * 1024;
@@ -196,10 +183,9 @@ export const openAiEdge: RouterEdge = {
     new HttpFrontend({ routers: [router], ...(tokenizer ? { tokenizer } : {}), ...(fetch ? { fetch } : {}) }).fetch,
 };
 
-/** A frontend whose routers are built from `plugins`, at `start()` or the first request. */
-export function createFrontend(options: FrontendOptions & { plugins?: RouterPlugins }): HttpFrontend {
-  const frontend = new HttpFrontend(options);
-  return options.plugins ? frontend.plugins(options.plugins) : frontend;
+/** A frontend whose routers are built at `start()` or the first request. */
+export function createFrontend(options: FrontendOptions): HttpFrontend {
+  return new HttpFrontend(options);
 }
 
 const modelPath = "/v1/models/";

@@ -5,6 +5,7 @@ import type { Router, RouterOptions } from "../router/contract.js";
 import { createRouter } from "../router/create-router.js";
 import type { RouterEdge } from "../router/edge.js";
 import type { KvRouter } from "../router/kv-router.js";
+import { checkPlugins } from "../router/read-request.js";
 
 const entryPoint = "HttpFrontend";
 
@@ -46,6 +47,7 @@ export class ModelTable {
 
   /** Takes the bundle that routers are built from (see `HttpFrontend.plugins`). */
   use(plugins: RouterPlugins): void {
+    checkPlugins(plugins);
     if (this.#started || this.#own.size > 0) {
       throw new WarmrouteError("already_started", "plugins() comes before the first router is built");
     }

@@ -163,21 +163,27 @@ describe("warmroute serve", () => {
       return { ...server, answer, close: () => worker.close().closeAllConnections() };
     };
 
-    test("the first signal says what it waits for, the second ends at once", async () => {
-      const { child, output, exited, answer, close } = await hanging();
-      child.kill("SIGTERM");
-      await expect.poll(() => output.stderr).toBe(draining);
-      child.kill("SIGINT");
-      expect(await exited).toBe(130);
-      expect(await answer).toBe("cut");
-      close();
-    });
+    test.each([
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const)(
+      "the first signal says what it waits for, the second, %s, ends at once with %i",
+      async (signal, code) => {
+        const { child, output, exited, answer, close } = await hanging();
+        child.kill("SIGTERM");
+        await expect.poll(() => output.stderr).toBe(draining);
+        child.kill(signal);
+        expect(await exited).toBe(code);
+        expect(await answer).toBe("cut");
+        close();
+      },
+    );
 
-    test("--shutdown-grace bounds the wait", async () => {
+    test("--shutdown-grace bounds the wait, and what it cuts is told", async () => {
       const { child, output, exited, answer, close } = await hanging("--shutdown-grace", "0.2");
       child.kill("SIGTERM");
-      expect(await exited).toBe(0);
-      expect(output.stderr).toBe(draining);
+      expect(await exited).toBe(1);
+      expect(output.stderr).toBe(`${draining}cut: 1 request still in flight after --shutdown-grace\n`);
       expect(await answer).toBe("cut");
       close();
     });

@@ -1,6 +1,8 @@
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WarmrouteError } from "../../core/errors.js";
+import { checkFields, fieldsOf, readGraceMs } from "../../core/fields.js";
+import { describe } from "../../core/ids.js";
 import { type FetchHandler, toNodeHandler } from "./handler.js";
 
 export interface ServerOptions extends FetchHandler {
@@ -15,19 +17,32 @@ export interface RunningServer {
   host: string;
   /** Where a client on this machine finds it. */
   url: string;
-  /** Stops accepting, lets running requests finish for `graceMs` (0 unless given), then cuts them. */
-  close(options?: { graceMs?: number }): Promise<void>;
+  /**
+   * Stops accepting, lets running requests finish for `graceMs` (0 unless given), then cuts them. Answers how many it
+   * cut.
+   */
+  close(options?: { graceMs?: number }): Promise<number>;
 }
+
+const fields = fieldsOf<ServerOptions>({ fetch: "call", port: "any", host: "any" });
 
 /** How often a server that closes looks for connections that have become idle. */
 const idleCheckMs = 50;
+/** Node fires longer ones at once. */
+const longestTimerMs = 2 ** 31 - 1;
 
-/** Serves a universal handler over HTTP. Throws `port_in_use` when the port is taken. */
+/**
+ * Serves a universal handler over HTTP. Rejects with `invalid_config` naming the option, `port_in_use` when the port
+ * is taken, and `cannot_listen` where this machine does not let it.
+ */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const host = options.host ?? "127.0.0.1";
-  // Node would take it for all addresses.
-  if (host.trim() === "") throw new WarmrouteError("invalid_usage", "the host is empty", { path: "host" });
+  const host = checked(options);
   const server = createServer(toNodeHandler(options));
+  const running = new Set<ServerResponse>();
+  server.on("request", (_, outgoing) => {
+    running.add(outgoing);
+    outgoing.once("close", () => running.delete(outgoing));
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(listenError(error, options.port, host)));
     server.listen(options.port, host, resolve);
@@ -37,9 +52,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     port,
     host,
     url: `http://${reachable(host)}:${port}`,
-    close: ({ graceMs = 0 } = {}) =>
-      new Promise((resolve) => {
-        const end = setTimeout(() => server.closeAllConnections(), graceMs);
+    close: async (closeOptions) => {
+      const graceMs = readGraceMs(closeOptions);
+      let cut = 0;
+      await new Promise<void>((resolve) => {
+        const end = setTimeout(
+          () => {
+            cut = running.size;
+            server.closeAllConnections();
+          },
+          Math.min(graceMs, longestTimerMs),
+        );
         // A connection whose answer has ended would wait for the client's next request.
         const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
         server.close(() => {
@@ -48,9 +71,28 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
           resolve();
         });
         server.closeIdleConnections();
-      }),
+      });
+      return cut;
+    },
   };
 }
+
+/** The host of options that are right. */
+function checked(options: ServerOptions): string {
+  checkFields(options, fields, "options", "invalid_config");
+  const { fetch, port, host = "127.0.0.1" } = options;
+  if (fetch === undefined) throw invalid("fetch", "is missing: give the handler of requests");
+  if (!(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
+    throw invalid("port", `must be a whole number from 0 to 65535, not ${describe(port)}`);
+  }
+  // Node would take an empty one for all addresses.
+  if (typeof host !== "string" || host.trim() === "") {
+    throw invalid("host", `must be an address or a name, not ${describe(host)}`);
+  }
+  return host;
+}
+
+const invalid = (path: string, fault: string) => new WarmrouteError("invalid_config", `${path} ${fault}`, { path });
 
 /** The address to write in a URL: a server on all addresses is reached at loopback, IPv6 wears brackets. */
 function reachable(host: string): string {
@@ -62,5 +104,5 @@ function listenError(error: NodeJS.ErrnoException, port: number, host: string): 
   const info = { cause: error, details: { port, host } };
   return error.code === "EADDRINUSE"
     ? new WarmrouteError("port_in_use", `port ${port} on ${host} is taken`, info)
-    : new WarmrouteError("invalid_usage", `cannot listen on ${host}, port ${port}: ${error.code}`, info);
+    : new WarmrouteError("cannot_listen", `cannot listen on ${host}, port ${port}: ${error.code}`, info);
 }
