@@ -11,6 +11,7 @@ import type { ClassifierRunner } from "../scheduling/classifier/runner.js";
 import type { PolicyClasses } from "../scheduling/policy-class.js";
 import type { PoolRequest } from "../scheduling/pool.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
+import { noAttributes } from "../scheduling/selection-context.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { Selection, SelectRequest } from "./contract.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
@@ -22,8 +23,6 @@ export interface AdmissionOptions {
   readonly requestIds: RequestIds;
   readonly classifier: ClassifierRunner | undefined;
 }
-
-const noAttributes: ReadonlyMap<string, string> = new Map();
 
 /** Lets the requests of one router through to their pools. */
 export class Admission implements Reselecting {
@@ -110,6 +109,9 @@ export class Admission implements Reselecting {
     const { core, request, lifecycle } = logical;
     try {
       signal?.throwIfAborted();
+      if (lifecycle && !lifecycle.live) {
+        throw new WarmrouteError("lifecycle_ended", "the request ended before its classification was done");
+      }
       const policyClass = this.#classOf(core, request, overrides?.policyClass);
       const selection = core.select(poolRequest(logical, overrides));
       if (lifecycle) selection.booking.observe(lifecycle);

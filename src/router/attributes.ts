@@ -1,11 +1,10 @@
 import { WarmrouteError } from "../core/errors.js";
+import { FrozenMap } from "../core/frozen-map.js";
 import type { AttributeSource, RouterOptions } from "./contract.js";
 
 const mostKeys = 16;
 const mostBytes = 128;
 const utf8 = new TextEncoder();
-const none: ReadonlyMap<string, string> = new Map();
-
 const fits = (text: unknown) =>
   typeof text === "string" && (text.length * 3 <= mostBytes || utf8.encode(text).length <= mostBytes);
 
@@ -14,10 +13,9 @@ const fits = (text: unknown) =>
  * value of more than 128 bytes; the message holds no value.
  */
 export function readAttributes(
-  hook: RouterOptions["attributes"],
+  hook: NonNullable<RouterOptions["attributes"]>,
   source: AttributeSource,
 ): ReadonlyMap<string, string> {
-  if (!hook) return none;
   const given = Object.entries(hook(source)).filter(([, value]) => value !== undefined);
   if (given.length > mostKeys) {
     throw new WarmrouteError("invalid_request", `a request has at most ${mostKeys} attributes`, { path: "attributes" });
@@ -27,5 +25,5 @@ export function readAttributes(
     if (fits(name) && fits(value)) continue;
     throw new WarmrouteError("invalid_request", `${path} must be text of at most ${mostBytes} bytes`, { path });
   }
-  return new Map(given as [string, string][]);
+  return new FrozenMap(given as [string, string][]);
 }

@@ -1,4 +1,5 @@
 import type { KvRouterConfig } from "../core/config.js";
+import { FrozenMap } from "../core/frozen-map.js";
 import type { SelectionContext } from "../plugins/worker-selection/components.js";
 import type { AffinityTarget, Binding } from "./binding.js";
 import type { PoolRequest } from "./pool.js";
@@ -20,7 +21,8 @@ export function drawsOf(unit: () => number): Draws {
   };
 }
 
-const noAttributes: ReadonlyMap<string, string> = new Map();
+/** Of a request that the host says nothing of. */
+export const noAttributes: ReadonlyMap<string, string> = new FrozenMap<string, string>([]);
 
 /** One request as a policy's components see it. `config` has the request's override. */
 export function selectionContext(

@@ -130,6 +130,7 @@ describe("what a classifier reads", () => {
     const { router } = await setUp(
       (request) => {
         seen.push(Object.fromEntries(request.attributes));
+        expect(() => (request.attributes as Map<string, string>).set("tenant", "root")).toThrow("cannot be changed");
         return request;
       },
       { attributes: ({ headers, auth }) => ({ tenant: headers.get("x-tenant") ?? undefined, user: auth as string }) },

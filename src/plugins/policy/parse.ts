@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../../core/errors.js";
+import { FrozenMap } from "../../core/frozen-map.js";
 import { describe } from "../../core/ids.js";
 import { workerRoles } from "../../core/types.js";
 import { pluginKinds, singleKinds } from "../kinds.js";
@@ -6,7 +7,6 @@ import { type PolicyProblem, pathText, problemsError } from "../problem.js";
 import { type SchemaProblem, schemaProblems, withoutSuspects } from "../schema-issues.js";
 import type { PluginSpec, PolicyProfile, RouterPolicy, WorkerSelectionSection } from "./contract.js";
 import type { PolicyDocument } from "./document.js";
-import { FrozenMap } from "./frozen-map.js";
 import { asMapping } from "./rule.js";
 import { ruleProblems } from "./rules.js";
 

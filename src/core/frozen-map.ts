@@ -7,7 +7,7 @@ export class FrozenMap<K, V> extends Map<K, V> {
   }
 
   override set(): never {
-    throw new TypeError("a policy cannot be changed");
+    throw new TypeError("this map cannot be changed");
   }
 
   override delete(): never {
