@@ -60,7 +60,7 @@ export const errorCodes = {
   snapshot_version: [400, "Make the snapshot with the same major version of warmroute."],
   snapshot_checksum: [400, "The bytes were changed or cut; make a new snapshot."],
   snapshot_truncated: [400, "The bytes were cut; make a new snapshot."],
-  snapshot_mismatch: [400, "Restore into a router with the same model, block size and name mode."],
+  snapshot_mismatch: [400, "Restore what the snapshot has, into a router that fits it; the message says what differs."],
   snapshot_corrupt: [400, "The snapshot's content contradicts itself; make a new one."],
   deadline_exceeded: [429, "The request was due before it could be served; retry with more time."],
   classify_timeout: [429, "The request classifier did not answer in time; retry later, or raise classify_timeout_ms."],
