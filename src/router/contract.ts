@@ -199,6 +199,16 @@ export interface ReserveRequest {
 
 export type SnapshotPart = "index" | "load" | "random";
 
+/** What a restored snapshot found here. */
+export interface RestoreResult {
+  /** Ranks of the snapshot that are here, by worker id and rank. */
+  ranks: number;
+  /** Ranks of the snapshot that are not: what it says of them is gone. */
+  droppedRanks: number;
+  /** Live bookings of those ranks; 0 unless the load was restored. */
+  droppedBookings: number;
+}
+
 export interface RouterStats {
   index: { blocks: number; bytes: number; budgetBytes: number; orphans: number; refused: number; duplicates: number };
   bookings: { live: number; forgotten: number; expired: number };
@@ -239,6 +249,7 @@ export interface Router extends AsyncDisposable {
   loads(): LoadRow[];
   stats(): RouterStats;
   snapshot(options?: { include?: readonly SnapshotPart[] }): Uint8Array;
-  restore(bytes: Uint8Array, options?: { parts?: readonly SnapshotPart[] }): void;
+  /** Add the workers first: what the snapshot says of ranks that are not here is dropped. */
+  restore(bytes: Uint8Array, options?: { parts?: readonly SnapshotPart[] }): RestoreResult;
   close(options?: { graceMs?: number }): Promise<void>;
 }

@@ -26,6 +26,7 @@ import type {
   OverlapRow,
   ProbeResult,
   ReserveRequest,
+  RestoreResult,
   RouteOptions,
   Router,
   RouterOptions,
@@ -338,10 +339,14 @@ export class KvRouter implements Router {
     return writeSnapshot(this.#state(), readParts(options, "include"));
   }
 
-  /** Replaces the given parts of the state by the snapshot's; all of it or, when refused, none. */
-  restore(bytes: Uint8Array, options: { parts?: readonly SnapshotPart[] } = {}): void {
+  /**
+   * Replaces the given parts of the state by the snapshot's; all of it or, when refused, none. Add the workers first:
+   * what the snapshot says of ranks that are not here is dropped, and counted in the answer. Throws
+   * `snapshot_<reason>`, `memory_budget` or `invalid_request`.
+   */
+  restore(bytes: Uint8Array, options: { parts?: readonly SnapshotPart[] } = {}): RestoreResult {
     this.#assertOpen();
-    readSnapshot(bytes, this.#state(), (pool) => this.#pools.kernel(pool), readParts(options, "parts"));
+    return readSnapshot(bytes, this.#state(), (pool) => this.#pools.kernel(pool), readParts(options, "parts"));
   }
 
   #state() {

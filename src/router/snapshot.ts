@@ -1,11 +1,12 @@
 // Snapshots of a router: every pool's records in one container (snapshot-format.ts).
 import { WarmrouteError } from "../core/errors.js";
+import { describe } from "../core/ids.js";
 import { Counter } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
 import type { BookingState } from "../scheduling/booking.js";
 import { exportPart, importPart, Part, renameLoad } from "../scheduling/pool-records.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
-import type { SnapshotPart } from "./contract.js";
+import type { RestoreResult, SnapshotPart } from "./contract.js";
 import { packSnapshot, type SnapshotDocument, type SnapshotPool, unpackSnapshot } from "./snapshot-format.js";
 
 interface RouterState {
@@ -52,29 +53,28 @@ function loadOf(core: SelectionCore, slots: ReadonlyMap<number, number>, parts: 
 
 /**
  * Replaces the chosen parts of each pool that the snapshot knows, ranks matched by worker id and rank. What the
- * snapshot says of ranks that are not here is dropped; parts that are not chosen stay as they are. All pools are
- * built anew before any is changed, so a refusal changes nothing. Throws `snapshot_<reason>` or `memory_budget`.
+ * snapshot says of ranks that are not here is dropped, and counted in the answer; parts that are not chosen stay as
+ * they are. All pools are built anew before any is changed, so a refusal changes nothing. Throws `snapshot_<reason>`
+ * or `memory_budget`.
  */
 export function readSnapshot(
   bytes: Uint8Array,
   router: RouterState,
   newKernel: (pool: string) => Kernel,
   parts: readonly SnapshotPart[],
-): void {
+): RestoreResult {
   const { document, records } = unpackSnapshot(bytes);
-  for (const field of ["model", "blockSize", "ownNames"] as const) {
-    if (document[field] !== router[field]) {
-      throw new WarmrouteError("snapshot_mismatch", `cannot restore: the snapshot has another ${field}`, {
-        details: { field, snapshot: document[field], router: router[field] },
-      });
-    }
+  const here = optionsOf(router);
+  for (const [field, value] of Object.entries(optionsOf(document))) {
+    const own = here[field];
+    if (value === own) continue;
+    const message = `its ${field} is ${describe(value)}, but this router's is ${describe(own)}`;
+    throw mismatch(message, { field, snapshot: value, router: own });
   }
   for (const part of parts) {
-    if (!document.parts.includes(part)) {
-      throw new WarmrouteError("snapshot_mismatch", `cannot restore: the snapshot does not have the part ${part}`, {
-        details: { part },
-      });
-    }
+    if (document.parts.includes(part)) continue;
+    const has = document.parts.join(", ") || "nothing";
+    throw mismatch(`it does not have the part ${part}, only ${has}`, { part, has: document.parts });
   }
   if (parts.includes("load")) checkRequestIds(document, router);
   for (const core of router.pools.values()) core.kernel.assertFree();
@@ -83,6 +83,31 @@ export function readSnapshot(
     return core ? [rebuild(core, pool, records[i]!, newKernel(pool.name), parts)] : [];
   });
   for (const finish of built) finish();
+  return counted(document, router, parts.includes("load"));
+}
+
+/** What must be the same in a snapshot and its router, by the names of the options. */
+const optionsOf = ({ model, blockSize, ownNames }: Omit<RouterState, "pools">): Record<string, unknown> => ({
+  model,
+  blockSize,
+  blockNames: ownNames ? "sequence" : "engine",
+});
+
+const mismatch = (what: string, details: Record<string, unknown>) =>
+  new WarmrouteError("snapshot_mismatch", `cannot restore the snapshot: ${what}`, { details });
+
+/** How many of the snapshot's ranks and bookings have a place here. */
+function counted({ pools }: SnapshotDocument, router: RouterState, withLoad: boolean): RestoreResult {
+  const result = { ranks: 0, droppedRanks: 0, droppedBookings: 0 };
+  for (const { name, ranks, bookings } of pools) {
+    const core = router.pools.get(name);
+    const dropped = ranks.filter(({ workerId, dpRank }) => !core?.ranks.get(BigInt(workerId).toString(), dpRank));
+    const slots = new Set(dropped.map(({ slot }) => slot));
+    result.ranks += ranks.length - dropped.length;
+    result.droppedRanks += dropped.length;
+    if (withLoad) result.droppedBookings += bookings.filter(({ slot }) => slots.has(slot)).length;
+  }
+  return result;
 }
 
 /** Builds a kernel with the wanted state; answers the step that puts it in place. */
@@ -128,9 +153,7 @@ function checkRequestIds({ pools }: SnapshotDocument, router: RouterState): void
   const live = new Set(elsewhere.map((booking) => booking.requestId));
   const taken = pools.flatMap((pool) => pool.bookings).find((booking) => live.has(booking.requestId));
   if (taken) {
-    throw new WarmrouteError("snapshot_mismatch", "cannot restore: a request of it is live in another routing group", {
-      details: { requestId: taken.requestId },
-    });
+    throw mismatch("a request of it is live in another routing group", { requestId: taken.requestId });
   }
 }
 
@@ -160,10 +183,13 @@ function slotsAs(core: SelectionCore, pool: SnapshotPool): Map<number, number> {
       while (used.has(next)) next++;
       slot = next++;
     }
-    if (slot >= core.kernel.maxRanks) {
-      throw new WarmrouteError("snapshot_mismatch", "cannot restore: the snapshot needs more slots than maxRanks");
-    }
     layout.set(rank.slot, slot);
+  }
+  const { maxRanks } = core.kernel;
+  const needed = 1 + [...used, ...layout.values()].reduce((a, b) => Math.max(a, b), 0);
+  if (needed > maxRanks) {
+    const message = `maxRanks is ${maxRanks} here, but its ranks and this router's need ${needed}`;
+    throw mismatch(message, { field: "maxRanks", snapshot: needed, router: maxRanks });
   }
   return layout;
 }

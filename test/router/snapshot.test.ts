@@ -82,21 +82,73 @@ describe("restore", () => {
     const bytes = (await busy()).snapshot({ include: ["load"] });
     const router = await open();
     expect(() => router.restore(bytes)).toThrowError(coded("snapshot_mismatch"));
+    expect(() => router.restore(bytes, { parts: ["index"] })).toThrowError(
+      expect.objectContaining({
+        code: "snapshot_mismatch",
+        message: "cannot restore the snapshot: it does not have the part index, only load",
+      }),
+    );
     expect(() => router.restore(bytes, { parts: ["load"] })).not.toThrow();
   });
 
   it("matches ranks by worker id and rank, whatever their slots, and drops strangers", async () => {
     const bytes = (await busy()).snapshot();
     const other = await open({ workers: [{ workerId: "77" }, { workerId: "2" }] });
-    other.restore(bytes);
+    // Of the four ranks only 2/0 is here.
+    expect(other.restore(bytes)).toEqual({ ranks: 1, droppedRanks: 3, droppedBookings: 0 });
     expect(other.overlap({ tokens })).toMatchObject([{ workerId: "2", deviceBlocks: 10 }]);
     expect(other.booking("a")?.worker).toEqual(at);
     expect(other.stats()).toMatchObject({ index: { blocks: 10 }, bookings: { live: 1 } });
     const strangers = await open({ workers: [{ workerId: "77" }] });
-    strangers.restore(bytes);
+    const indexOnly = { parts: ["index"] } as const;
+    expect(strangers.restore(bytes, indexOnly)).toEqual({ ranks: 0, droppedRanks: 4, droppedBookings: 0 });
+    expect(strangers.restore(bytes)).toEqual({ ranks: 0, droppedRanks: 4, droppedBookings: 1 });
     expect(strangers.stats()).toMatchObject({ index: { blocks: 0 }, bookings: { live: 0 } });
     expect((await strangers.select({ tokens })).worker.workerId).toBe("77");
   });
+
+  it("says what it dropped of a routing group that is not here", async () => {
+    const from = await open({ workers: [{ workerId: "1" }, { workerId: "2", routingGroup: "g", dpSize: 2 }] });
+    await from.select({ tokens, routingGroup: "g" });
+    const here = await open({ workers: [{ workerId: "1" }] });
+    expect(here.restore(from.snapshot())).toEqual({ ranks: 1, droppedRanks: 2, droppedBookings: 1 });
+  });
+
+  it.each([
+    [{ model: "other" }, 'its model is "m", but this router\'s is "other"', "model", "m", "other"],
+    [{ blockSize: 8 }, "its blockSize is 4, but this router's is 8", "blockSize", 4, 8],
+    [
+      { blockNames: "sequence" },
+      'its blockNames is "engine", but this router\'s is "sequence"',
+      "blockNames",
+      "engine",
+      "sequence",
+    ],
+    // Its four ranks have the slots 0 to 3, and the worker 8 needs one more.
+    [{ maxRanks: 3, workers: [] }, "maxRanks is 3 here, but its ranks and this router's need 4", "maxRanks", 4, 3],
+    [
+      { maxRanks: 4, workers: [{ workerId: "8" }] },
+      "maxRanks is 4 here, but its ranks and this router's need 5",
+      "maxRanks",
+      5,
+      4,
+    ],
+  ] as const)(
+    "into a router of %o says what differs, with both values",
+    async (options, what, field, snapshot, own) => {
+      const bytes = (await busy()).snapshot();
+      const other = await open(options);
+      const before = JSON.stringify([other.loads(), other.stats()]);
+      expect(() => other.restore(bytes)).toThrowError(
+        expect.objectContaining({
+          code: "snapshot_mismatch",
+          message: `cannot restore the snapshot: ${what}`,
+          details: { field, snapshot, router: own },
+        }),
+      );
+      expect(JSON.stringify([other.loads(), other.stats()])).toBe(before);
+    },
+  );
 
   it("a handle of the same request goes on; one that the snapshot does not know ends", async () => {
     const router = await busy();
