@@ -22,6 +22,8 @@ export interface AdmissionOptions {
   readonly clock: Clock;
   readonly requestIds: RequestIds;
   readonly classifier: ClassifierRunner | undefined;
+  /** Whether the router has ended what is live, so that nothing may be booked any more. */
+  isOver(): boolean;
 }
 
 /** Lets the requests of one router through to their pools. */
@@ -32,12 +34,14 @@ export class Admission implements Reselecting {
   readonly #clock: Clock;
   readonly #requestIds: RequestIds;
   readonly #classifier: ClassifierRunner | undefined;
+  readonly #isOver: () => boolean;
 
-  constructor({ classes, clock, requestIds, classifier }: AdmissionOptions) {
+  constructor({ classes, clock, requestIds, classifier, isOver }: AdmissionOptions) {
     this.#classes = classes;
     this.#clock = clock;
     this.#requestIds = requestIds;
     this.#classifier = classifier;
+    this.#isOver = isOver;
   }
 
   /**
@@ -115,6 +119,12 @@ export class Admission implements Reselecting {
       const policyClass = this.#classOf(core, request, overrides?.policyClass);
       const selection = core.select(poolRequest(logical, overrides));
       if (lifecycle) selection.booking.observe(lifecycle);
+      if (this.#isOver()) {
+        // The router was closed meanwhile, by a component of the policy.
+        const error = new WarmrouteError("shutting_down", "the router was closed while it selected");
+        selection.booking.abort(error);
+        throw error;
+      }
       return new RouterSelection(selection, core.policy.label, policyClass, this, logical);
     } catch (error) {
       // A caller that gave up is no failure of the request.

@@ -3,7 +3,7 @@ import { type KvRouterConfig, parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { readGraceMs } from "../core/fields.js";
 import { describe, parseU64, type U64Input, workerIdString } from "../core/ids.js";
-import { consoleLogger } from "../core/log.js";
+import { consoleLogger, type Logger } from "../core/log.js";
 import { Random } from "../core/random.js";
 import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
@@ -55,6 +55,8 @@ import { WorkerTable } from "./workers.js";
 const DEFAULT_GROUP = "default";
 /** How often a router that closes looks whether its requests have ended. */
 const drainPollMs = 10;
+/** What the plugins' own close() gets at least. */
+const pluginPatienceMs = 1000;
 
 /** Who builds a router. */
 export interface RouterHost {
@@ -80,6 +82,7 @@ export class KvRouter implements Router {
   readonly #installed: Installed;
   readonly #admission: Admission;
   readonly #calls: OpenAiCalls;
+  readonly #log: Logger;
   /** close() was called. */
   #closing = false;
   /** The grace is over. */
@@ -99,6 +102,7 @@ export class KvRouter implements Router {
     this.plugins = bundleOf(options);
     this.#options = options;
     const log = options.log ?? consoleLogger;
+    this.#log = log;
     const seed =
       options.seed === undefined
         ? crypto.getRandomValues(new BigUint64Array(1))[0]!
@@ -135,7 +139,13 @@ export class KvRouter implements Router {
         workers: () => this.#workers.capacity(),
       });
       const { classifier } = this.#installed;
-      this.#admission = new Admission({ classes, clock: this.clock, requestIds: this.#requestIds, classifier });
+      this.#admission = new Admission({
+        classes,
+        clock: this.clock,
+        requestIds: this.#requestIds,
+        classifier,
+        isOver: () => this.#ended,
+      });
     } catch (error) {
       void this.#pools.close();
       throw error;
@@ -153,7 +163,12 @@ export class KvRouter implements Router {
       this.#add(record);
     }
     // A router that starts empty still finds out now whether its policy can be built.
-    if (workers.length === 0) this.#pools.open(DEFAULT_GROUP, "aggregated");
+    if (workers.length === 0) this.#defaultPool();
+  }
+
+  #defaultPool(): SelectionCore {
+    const pool = this.#pools.get(DEFAULT_GROUP, "aggregated");
+    return pool ?? this.#workers.exclusively(() => this.#pools.open(DEFAULT_GROUP, "aggregated"));
   }
 
   #add(record: WorkerRecord): WorkerRecord {
@@ -228,7 +243,7 @@ export class KvRouter implements Router {
   ): OverlapRow[] {
     this.#assertOpen();
     checkOverlap(prompt);
-    const core = this.#pools.open(DEFAULT_GROUP, "aggregated");
+    const core = this.#defaultPool();
     assertIndex(core, "overlap()");
     const { kernel } = core;
     let blocks: number;
@@ -346,7 +361,9 @@ export class KvRouter implements Router {
    */
   restore(bytes: Uint8Array, options: { parts?: readonly SnapshotPart[] } = {}): RestoreResult {
     this.#assertOpen();
-    return readSnapshot(bytes, this.#state(), (pool) => this.#pools.kernel(pool), readParts(options, "parts"));
+    const parts = readParts(options, "parts");
+    const newKernel = (pool: string) => this.#pools.kernel(pool);
+    return this.#workers.exclusively(() => readSnapshot(bytes, this.#state(), newKernel, parts));
   }
 
   #state() {
@@ -374,8 +391,11 @@ export class KvRouter implements Router {
     }
     this.#ended = true;
     for (const core of this.#pools) for (const booking of core.bookings) booking.abort(closing());
-    await this.#installed.classifier?.close();
-    await this.#pools.close();
+    const plugins = Promise.all([this.#installed.classifier?.close(), this.#pools.close()]);
+    const patienceMs = Math.max(end - systemClock.now(), pluginPatienceMs);
+    if (!(await endsWithin(patienceMs, plugins))) {
+      this.#log.warn("a plugin has not ended with its close(); the router goes without it", { patienceMs });
+    }
   }
 
   /** Requests that are booked or being classified. */
@@ -401,6 +421,17 @@ export class KvRouter implements Router {
   #assertNotEnded(): void {
     if (this.#ended) throw closing();
   }
+}
+
+/** Whether something ends in time; it must not reject. Arms a timer only meanwhile. */
+async function endsWithin(ms: number, something: Promise<unknown>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  const inTime = await Promise.race([something.then(() => true), late]);
+  clearTimeout(timer);
+  return inTime;
 }
 
 const closing = () => new WarmrouteError("shutting_down", "the router is closed");

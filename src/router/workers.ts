@@ -18,13 +18,31 @@ const isRankOf = (record: WorkerRecord, dpRank: number) =>
 export class WorkerTable {
   readonly #members = new Map<string, Member>();
   readonly #pools: Pools;
+  #changing = false;
 
   constructor(pools: Pools) {
     this.#pools = pools;
   }
 
+  /** One change at a time: a plugin that is told of one, or made for it, must not begin another. */
+  exclusively<T>(change: () => T): T {
+    if (this.#changing) {
+      throw new WarmrouteError("policy_failed", "a plugin changed the router's workers in the middle of such a change");
+    }
+    this.#changing = true;
+    try {
+      return change();
+    } finally {
+      this.#changing = false;
+    }
+  }
+
   /** Adds a worker or updates the one with its id (see `KvRouter.addWorker`); all or nothing. */
   add(record: WorkerRecord): WorkerRecord {
+    return this.exclusively(() => this.#add(record));
+  }
+
+  #add(record: WorkerRecord): WorkerRecord {
     const { routingGroup, role } = record;
     const old = this.#members.get(record.workerId);
     // A component of the old pool's policy may be what calls: then nothing may move.
@@ -44,10 +62,12 @@ export class WorkerTable {
 
   /** Removes a worker with its ranks; false when there is none. */
   remove(workerId: string): boolean {
-    const member = this.#members.get(workerId);
-    if (!member) return false;
-    for (const dpRank of ranksOf(member.record)) member.core.removeRank(workerId, dpRank);
-    return this.#members.delete(workerId);
+    return this.exclusively(() => {
+      const member = this.#members.get(workerId);
+      if (!member) return false;
+      for (const dpRank of ranksOf(member.record)) member.core.removeRank(workerId, dpRank);
+      return this.#members.delete(workerId);
+    });
   }
 
   has(workerId: string): boolean {

@@ -1,5 +1,5 @@
-// A component that calls its own router in the middle of a decision is refused, and nothing moves.
-import { expect, test } from "vitest";
+// A plugin that calls its own router in the middle of something is refused, and nothing moves.
+import { describe, expect, test } from "vitest";
 import "../../src/kernel/inlined.js";
 import { RouterPlugins, WorkerSelectionPolicy } from "../../src/plugins.js";
 import { createRouter } from "../../src/router/create-router.js";
@@ -23,7 +23,7 @@ const calls: Record<string, (router: KvRouter, snapshot: Uint8Array) => unknown>
   restore: (router, snapshot) => router.restore(snapshot),
 };
 
-test.each(Object.keys(calls))("%s", async (name) => {
+test.each(Object.keys(calls))("a component that calls %s", async (name) => {
   let router: KvRouter | undefined;
   let call: ((router: KvRouter) => unknown) | undefined;
   const plugins = new RouterPlugins().withWorkerSelection(
@@ -50,4 +50,143 @@ test.each(Object.keys(calls))("%s", async (name) => {
   (await router.select({ tokens })).booking.free();
   (await router.select({ tokens, role: "decode" })).booking.free();
   await router.close();
+});
+
+const coded = (code: string) => expect.objectContaining({ code });
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+describe("a change of workers begun in the middle of another", () => {
+  test.each([
+    ["removes it", (router: KvRouter) => router.removeWorker("1")],
+    ["shrinks it", (router: KvRouter) => router.addWorker({ workerId: "1", dpSize: 1 })],
+    ["moves it", (router: KvRouter) => router.addWorker({ workerId: "1", dpSize: 2, routingGroup: "other" })],
+  ])("by onSlotReleased, when the host %s", async (_how, change) => {
+    let router: KvRouter | undefined;
+    const errors: unknown[] = [];
+    const plugins = new RouterPlugins().withWorkerSelection(
+      () =>
+        new WorkerSelectionPolicy({
+          label: "meddler",
+          onSlotReleased() {
+            try {
+              router?.addWorker({ workerId: "1", dpSize: 4 });
+            } catch (error) {
+              errors.push(error);
+            }
+          },
+        }),
+    );
+    router = await createRouter({ plugins, workers: [{ workerId: "1", dpSize: 2 }] });
+    change(router);
+    expect(errors.length).toBeGreaterThan(0);
+    expect(errors[0]).toEqual(coded("policy_failed"));
+    router.removeWorker("1");
+    expect(router.loads()).toEqual([]);
+    expect(router.workers()).toEqual([]);
+    await router.close();
+  });
+
+  test("by the factory that is called for it", async () => {
+    let router: KvRouter | undefined;
+    const plugins = new RouterPlugins().withWorkerSelection(({ partition: { routingGroup } }) => {
+      if (routingGroup === "b") router!.addWorker({ workerId: "20", routingGroup: "b" });
+      return new WorkerSelectionPolicy({ label: "meddler" });
+    });
+    router = await createRouter({ plugins, workers: [{ workerId: "1" }] });
+    expect(() => router!.addWorker({ workerId: "2", routingGroup: "b" })).toThrow(coded("provider"));
+    expect(router.workers().map(({ workerId }) => workerId)).toEqual(["1"]);
+    expect(router.loads()).toHaveLength(1);
+    await router.close();
+  });
+});
+
+describe("a router that is closed", () => {
+  test("by a component answers no selection", async () => {
+    let router: KvRouter | undefined;
+    const plugins = new RouterPlugins().withWorkerSelection(
+      () =>
+        new WorkerSelectionPolicy({
+          label: "closer",
+          picker: {
+            pick() {
+              void router!.close();
+              return 0;
+            },
+          },
+        }),
+    );
+    router = await createRouter({ plugins, workers: [{ workerId: "1" }] });
+    await expect(router.select({ tokens })).rejects.toEqual(coded("shutting_down"));
+    await router.close();
+    expect(router.stats().bookings.live).toBe(0);
+  });
+
+  test.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
+    "%i microtasks after a classification answers no selection that lives",
+    async (n) => {
+      let resolve = () => {};
+      const answered = new Promise<void>((done) => {
+        resolve = done;
+      });
+      const plugins = new RouterPlugins().withRequestClassifier(() => ({
+        classify: async (request) => {
+          await answered;
+          return request;
+        },
+      }));
+      const router = await createRouter({ plugins, workers: [{ workerId: "1" }], log: silent });
+      const asked = router.select({ requestId: "r", tokens }).then(
+        ({ booking }) => (booking as { live?: boolean }).live,
+        (error) => error.code,
+      );
+      resolve();
+      for (let i = 0; i < n; i++) await undefined;
+      await router.close();
+      const answer = await asked;
+    if (typeof answer === "string") expect(["shutting_down", "lifecycle_ended"]).toContain(answer);
+    else expect(answer.live).toBe(false);
+      expect(router.stats().bookings.live).toBe(0);
+    },
+  );
+
+  test("takes nothing new while its plugins hear of it", async () => {
+    let router: KvRouter | undefined;
+    const outcomes: unknown[] = [];
+    const attempt = (make: () => unknown) => {
+      try {
+        outcomes.push(make());
+      } catch (error) {
+        outcomes.push((error as { code?: string }).code);
+      }
+    };
+    const plugins = new RouterPlugins().withRequestClassifier(() => ({
+      onEvent(event) {
+        if (event.type !== "aborted") return;
+        attempt(() => router!.probe({ tokens }));
+        attempt(() => router!.addWorker({ workerId: "9" }));
+        void router!.select({ tokens, lifecycle: false }).catch((error) => outcomes.push(error.code));
+      },
+    }));
+    router = await createRouter({ plugins, workers: [{ workerId: "1" }] });
+    await router.select({ requestId: "r", tokens });
+    await router.close();
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(outcomes).toEqual(["shutting_down", "shutting_down", "shutting_down"]);
+    expect(router.stats().bookings.live).toBe(0);
+  });
+
+  test("does not wait for ever for a plugin's close, and closes the others", async () => {
+    let closed = 0;
+    const warned: string[] = [];
+    const plugins = new RouterPlugins()
+      .withWorkerSelection(() => new WorkerSelectionPolicy({ label: "fine", close: () => void closed++ }))
+      .withRequestClassifier(() => ({ close: () => new Promise(() => {}) }));
+    const log = { ...silent, warn: (message: string) => void warned.push(message) };
+    const router = await createRouter({ plugins, workers: [{ workerId: "1" }], log });
+    const start = performance.now();
+    await router.close({ graceMs: 50 });
+    expect(performance.now() - start).toBeLessThan(5000);
+    expect(closed).toBe(1);
+    expect(warned).toEqual([expect.stringContaining("close()")]);
+  });
 });
