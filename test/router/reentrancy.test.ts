@@ -136,8 +136,8 @@ describe("a router that is closed", () => {
       }));
       const router = await createRouter({ plugins, workers: [{ workerId: "1" }], log: silent });
       const asked = router.select({ requestId: "r", tokens }).then(
-        ({ booking }) => (booking as { live?: boolean }).live,
-        (error) => error.code,
+        () => undefined,
+        (error: { code: string }) => error.code,
       );
       resolve();
       for (let i = 0; i < n; i++) await undefined;
