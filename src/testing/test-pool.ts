@@ -1,14 +1,13 @@
 import "../kernel/inlined.js";
 import { WarmrouteError } from "../core/errors.js";
-import type { Random } from "../core/random.js";
 import { hashTokens } from "../kernel/hash.js";
 import { RouterPlugins } from "../plugins/bundle.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
 import type { Booking, SelectRequest } from "../router/contract.js";
 import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
-import { ErrorLog } from "./error-log.js";
-import { BLOCK_SIZE, type PlannedRequest, type PlannedWorker, type PoolPlan, workerIds } from "./pool-plan.js";
+import { FaultLog } from "./fault-log.js";
+import { BLOCK_SIZE, type PlannedRequest, type PlannedWorker, type PoolPlan } from "./pool-plan.js";
 
 export interface TestPoolOptions {
   readonly seed?: bigint;
@@ -32,13 +31,15 @@ const outcomes = ["no_endpoints", "all_eligible_workers_filtered", "pinned_worke
 /** A plan played on a real router, whose policy is the one under test. */
 export class TestPool {
   readonly router: KvRouter;
-  readonly log: ErrorLog;
+  readonly policy: WorkerSelectionPolicy;
+  readonly log: FaultLog;
   readonly #ids = new Map<string, string>();
   readonly #names = new Map<string, string>();
   #reserved = 0;
 
-  private constructor(router: KvRouter, log: ErrorLog) {
+  private constructor(router: KvRouter, policy: WorkerSelectionPolicy, log: FaultLog) {
     this.router = router;
+    this.policy = policy;
     this.log = log;
   }
 
@@ -47,16 +48,23 @@ export class TestPool {
     plan: PoolPlan,
     { seed = 1n, ids, order = plan.workers }: TestPoolOptions,
   ): Promise<TestPool> {
-    const log = new ErrorLog();
+    const log = new FaultLog();
+    let policy: WorkerSelectionPolicy | undefined;
+    const workerSelection = () => {
+      policy = make();
+      return policy;
+    };
     const router = await createRouter({
       model: "conformance",
       blockSize: BLOCK_SIZE,
       seed,
-      plugins: new RouterPlugins({ workerSelection: () => make() }),
+      plugins: new RouterPlugins({ workerSelection }),
       memoryBudgetBytes: 2 ** 27,
       log,
+    }).catch((error) => {
+      throw policyFault(error);
     });
-    const pool = new TestPool(router, log);
+    const pool = new TestPool(router, policy!, log);
     for (const [i, { name }] of plan.workers.entries()) pool.#name(name, ids[i]!);
     for (const worker of order) pool.add(worker);
     for (const { worker, dpRank, tier, prompt, blocks } of plan.stores) {
@@ -142,22 +150,13 @@ export class TestPool {
   generator(): string {
     return this.router.snapshot({ include: ["random"] }).join();
   }
-
-  close(): Promise<void> {
-    return this.router.close();
-  }
 }
 
 // The same rows in another order may round a sum over all rows in another way.
 const isClose = (a: number, b: number) => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
 
-/** A plan's pool under random ids. */
-export function openAny(make: () => WorkerSelectionPolicy, plan: PoolPlan, random: Random): Promise<TestPool> {
-  return TestPool.open(make, plan, { ids: workerIds(random, plan.workers.length) });
-}
-
 /** What a plugin did wrong, with how to mend it and its own error as the cause. */
-export function policyFault(error: unknown): unknown {
+function policyFault(error: unknown): unknown {
   if (!(error instanceof WarmrouteError)) return error;
   const { code, message, help, cause } = error;
   const own = cause instanceof Error ? ` It threw ${cause}.` : "";

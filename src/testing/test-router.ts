@@ -12,7 +12,7 @@ import type { Selection, SelectRequest } from "../router/contract.js";
 import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { syntheticProfile } from "../scheduling/policy-class.js";
-import { ErrorLog } from "./error-log.js";
+import { FaultLog } from "./fault-log.js";
 import { within } from "./patience.js";
 
 export type MakeClassifier = (context: RequestClassifierContext) => RequestClassifier;
@@ -52,14 +52,14 @@ export class TestRequest {
 /** A real router whose classifier is the one under test, watched from outside. */
 export class TestRouter {
   readonly router: KvRouter;
-  readonly log: ErrorLog;
+  readonly log: FaultLog;
   /** The plugin itself. */
   readonly classifier: RequestClassifier;
   /** Promises of `classify` that are not settled. */
   readonly pending: ReadonlySet<unknown>;
   static #requests = 0;
 
-  private constructor(router: KvRouter, log: ErrorLog, classifier: RequestClassifier, pending: ReadonlySet<unknown>) {
+  private constructor(router: KvRouter, log: FaultLog, classifier: RequestClassifier, pending: ReadonlySet<unknown>) {
     this.router = router;
     this.log = log;
     this.classifier = classifier;
@@ -68,7 +68,7 @@ export class TestRouter {
 
   /** A router with this many workers; `classes` are those that the classifier may set, beside `default`. */
   static async open(make: MakeClassifier, workers: number, classes: Iterable<string> = []): Promise<TestRouter> {
-    const log = new ErrorLog();
+    const log = new FaultLog();
     const pending = new Set<unknown>();
     let classifier: RequestClassifier | undefined;
     const router = await createRouter({
@@ -102,10 +102,6 @@ export class TestRouter {
   start(parts: Partial<SelectRequest> = {}, attributes: Record<string, string> = {}): TestRequest {
     const requestId = `request-${++TestRouter.#requests}`;
     return new TestRequest(this.router, { requestId, tokens: [1, 2, 3], ...parts }, attributes);
-  }
-
-  close(): Promise<void> {
-    return this.router.close();
   }
 }
 
@@ -164,14 +160,16 @@ export async function classesSetBy(make: MakeClassifier): Promise<Set<string>> {
     };
     return { classify, ...(classifier.onEvent && { onEvent: (event) => classifier.onEvent!(event) }) };
   };
-  const test = await TestRouter.open(noting, 2);
+  // What is no classifier at all is for the tests to tell.
+  const test = await TestRouter.open(noting, 2).catch(() => undefined);
+  if (!test) return classes;
   for (const [parts, attributes] of Object.values(kindsOfRequest)) {
     const request = test.start(parts, attributes);
-    await within(request.ended);
+    await within(request.ended, 100);
     request.giveUp();
     request.selection?.booking.free();
   }
-  await within(test.close());
+  void test.router.close();
   return classes;
 }
 
