@@ -1,3 +1,5 @@
+import { WarmrouteError } from "../../core/errors.js";
+import { checkFields, fieldsOf } from "../../core/fields.js";
 import type { WorkerFilter, WorkerPicker, WorkerScorer } from "./components.js";
 import { lowestCost } from "./lowest-cost.js";
 
@@ -16,6 +18,16 @@ export interface WorkerSelectionPolicyOptions {
   close?(): void | Promise<void>;
 }
 
+const fields = fieldsOf<WorkerSelectionPolicyOptions>({
+  label: "text",
+  filters: "list",
+  scorers: "list",
+  picker: "object",
+  exclusiveAffinity: "flag",
+  onSlotReleased: "call",
+  close: "call",
+});
+
 /**
  * One pool's policy. Filters drop candidates, every scorer adds a cost to each that is left, the picker takes one.
  * Components are called one at a time and may keep state.
@@ -29,7 +41,12 @@ export class WorkerSelectionPolicy {
   readonly onSlotReleased: ((slot: number) => void) | undefined;
   readonly close: (() => void | Promise<void>) | undefined;
 
+  /** Throws `invalid_plugin` for an unknown field, a wrong one, and a missing label. */
   constructor(options: WorkerSelectionPolicyOptions) {
+    checkFields(options, fields, "WorkerSelectionPolicy", "invalid_plugin");
+    if (options.label === undefined) {
+      throw new WarmrouteError("invalid_plugin", "WorkerSelectionPolicy needs a label", { path: "label" });
+    }
     this.label = options.label;
     this.filters = [...(options.filters ?? [])];
     this.scorers = [...(options.scorers ?? [])];
