@@ -75,7 +75,7 @@ export const errorCodes = {
   policy_failed: [500, "A component of the worker-selection policy failed; the cause has its error."],
   non_finite_cost: [500, "Write a finite cost for every row in the scorer that details name."],
   invalid_picker_row: [500, "Return a row from 0 to the number of candidates less one in the picker."],
-  upstream_failed: [502, "The worker did not answer; check that it runs."],
+  upstream_failed: [502, "Check that the worker runs and can be reached; the message names it."],
   cannot_listen: [500, "Choose an address of this machine, and a port that this user may listen on."],
   port_in_use: [500, "Choose another port, or stop what listens there."],
   shutting_down: [503, "The router is closing; send the request elsewhere."],
