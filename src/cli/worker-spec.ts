@@ -1,11 +1,9 @@
 import { WarmrouteError } from "../core/errors.js";
 import { workerIdString } from "../core/ids.js";
-import type { EngineKind, WorkerInput, WorkerRole } from "../core/types.js";
+import { type WorkerInput, workerRoles } from "../core/types.js";
+import { engineKinds, urlFault } from "../core/worker.js";
 import { joinUrl } from "../dispatch/index.js";
 import { usageError } from "./options.js";
-
-const roles: readonly WorkerRole[] = ["aggregated", "prefill", "decode", "encode"];
-const engines: readonly EngineKind[] = ["auto", "vllm", "sglang", "openai"];
 
 /** Every key of a worker SPEC, and what it sets. */
 const keys: Record<string, (value: string, worker: WorkerInput) => void> = {
@@ -13,10 +11,10 @@ const keys: Record<string, (value: string, worker: WorkerInput) => void> = {
     worker.workerId = workerIdString(value, "id", "invalid_usage");
   },
   role: (value, worker) => {
-    worker.role = oneOf(roles, value);
+    worker.role = oneOf(workerRoles, value);
   },
   engine: (value, worker) => {
-    worker.engine = oneOf(engines, value);
+    worker.engine = oneOf(engineKinds, value);
   },
   dp: (value, worker) => {
     if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error("must be a whole number of ranks, at least 1");
@@ -53,7 +51,8 @@ function parseSpec(spec: string): Partial<WorkerInput> {
   const [url = "", ...settings] = spec.split(",");
   // Messages end up in logs: a password must not.
   const wrong = (what: string) => usage(`--worker ${spec.replace(/[^/]*@/g, "…@")}: ${what}`);
-  checkUrl(url, wrong);
+  const fault = urlFault(url);
+  if (fault !== undefined) throw wrong(`the URL ${fault}`);
   const worker: Partial<WorkerInput> = { url };
   const given = new Set<string>();
   for (const setting of settings) {
@@ -70,16 +69,6 @@ function parseSpec(spec: string): Partial<WorkerInput> {
     }
   }
   return worker;
-}
-
-/** A base URL: requests bring the rest of their path, their query and their credentials along. */
-function checkUrl(text: string, wrong: (what: string) => WarmrouteError): void {
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) throw wrong("must begin with an http:// or https:// URL");
-  const { username, password } = new URL(text);
-  if (username !== "" || password !== "") {
-    throw wrong("the URL must not hold credentials; the authorization header of each request is passed on");
-  }
-  if (/[?#]/.test(text)) throw wrong("the URL must not have a query (?) or a fragment (#)");
 }
 
 function split(setting: string): [string, string] {

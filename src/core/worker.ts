@@ -1,8 +1,8 @@
 import { WarmrouteError } from "./errors.js";
 import { describe, parseU32, workerIdString } from "./ids.js";
-import { type WorkerRecord, workerRoles } from "./types.js";
+import { type EngineKind, type WorkerRecord, workerRoles } from "./types.js";
 
-const engines = ["auto", "vllm", "sglang", "openai"];
+export const engineKinds = ["auto", "vllm", "sglang", "openai"] as const satisfies readonly EngineKind[];
 const MAX_DP = 16384;
 
 type Field = (value: unknown, path: string) => unknown;
@@ -22,24 +22,41 @@ const positive: Field = (value, path) => {
   throw bad(path, "a positive whole number", value);
 };
 const rank: Field = (value, path) => parseU32(value, path, "invalid_worker");
-const strings: Field = (value, path) => {
-  if (Array.isArray(value) && value.every((v) => typeof v === "string")) return [...value];
-  throw bad(path, "a list of strings", value);
+const names: Field = (value, path) => {
+  if (!Array.isArray(value)) throw bad(path, "a list of strings", value);
+  return value.map((name, i) => text(name, `${path}[${i}]`));
 };
 const labels: Field = (value, path) => {
-  if (typeof value === "object" && value !== null && Object.values(value).every((v) => typeof v === "string")) {
-    return { ...value };
-  }
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (isObject && Object.values(value).every((v) => typeof v === "string")) return { ...value };
   throw bad(path, "an object of strings", value);
 };
+const baseUrl: Field = (value, path) => {
+  const fault = urlFault(text(value, path) as string);
+  if (fault === undefined) return value;
+  throw new WarmrouteError("invalid_worker", `${path} ${fault}`, { path });
+};
+
+/**
+ * What is wrong with a worker's base URL: requests bring the rest of their path, their query and their credentials
+ * along. Quotes nothing of it, as it may hold a password.
+ */
+export function urlFault(url: string): string | undefined {
+  if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) return "must begin with http:// or https://, and be a URL";
+  const { username, password } = new URL(url);
+  if (username !== "" || password !== "") {
+    return "must not hold credentials; the authorization header of each request is passed on";
+  }
+  return /[?#]/.test(url) ? "must not have a query (?) or a fragment (#)" : undefined;
+}
 
 /** Every field of a worker record, with how it is read. */
 const fields: Record<keyof WorkerRecord, Field> = {
   workerId: (value, path) => workerIdString(value, path),
-  url: text,
+  url: baseUrl,
   role: oneOf(workerRoles),
   routingGroup: text,
-  engine: oneOf(engines),
+  engine: oneOf(engineKinds),
   dpStart: rank,
   dpSize: positive,
   totalKvBlocks: positive,
@@ -47,7 +64,7 @@ const fields: Record<keyof WorkerRecord, Field> = {
   events: text,
   replay: text,
   labels,
-  taints: strings,
+  taints: names,
   incarnation: text,
 };
 

@@ -63,7 +63,7 @@ export class Kernel {
       });
     }
     if (!Number.isInteger(budgetBytes) || budgetBytes < 1 || budgetBytes > 2 ** 32) {
-      throw new WarmrouteError("invalid_config", "memoryBudgetBytes must be a whole number of at most 4 GiB", {
+      throw new WarmrouteError("invalid_config", "memoryBudgetBytes must be a whole number from 1 to 4294967296", {
         path: "memoryBudgetBytes",
       });
     }

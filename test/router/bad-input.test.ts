@@ -66,6 +66,10 @@ describe("options", () => {
     await expect(open(options)).rejects.toThrowError(coded("invalid_config", path));
   });
 
+  it.each([0, -1])("a budget of %i names both bounds", async (memoryBudgetBytes) => {
+    await expect(open({ memoryBudgetBytes })).rejects.toThrowError(/from 1 to 4294967296/);
+  });
+
   it("a budget too small for an empty pool is memory_budget", async () => {
     await expect(open({ memoryBudgetBytes: 1024 })).rejects.toThrowError(coded("memory_budget"));
   });
@@ -96,7 +100,9 @@ describe("workers", () => {
     [{ workerId: "1", dpSize: 0 }, "worker.dpSize"],
     [{ workerId: "1", dpStart: -1 }, "worker.dpStart"],
     [{ workerId: "1", taints: "a" }, "worker.taints"],
+    [{ workerId: "1", taints: ["a", ""] }, "worker.taints[1]"],
     [{ workerId: "1", labels: { a: 1 } }, "worker.labels"],
+    [{ workerId: "1", labels: ["a"] }, "worker.labels"],
     [{ workerId: "1", nonsense: 1 }, "worker.nonsense"],
     [null, "worker"],
   ])("%o is invalid_worker", async (worker, path) => {
@@ -104,6 +110,25 @@ describe("workers", () => {
     const before = state(r);
     expect(() => r.addWorker(worker as never)).toThrowError(coded("invalid_worker", path));
     expect(state(r)).toBe(before);
+  });
+
+  it.each(["", "nope", "file:///etc", "ftp://a", "http://", "http://a b", "http://a?x", "http://a#y", "http://u:p@a"])(
+    "the url %j is invalid_worker",
+    async (url) => {
+      const r = await open();
+      const before = state(r);
+      expect(() => r.addWorker({ workerId: "1", url })).toThrowError(coded("invalid_worker", "worker.url"));
+      await expect(open({ workers: [{ workerId: "1", url }] })).rejects.toThrowError(
+        coded("invalid_worker", "workers[0].url"),
+      );
+      expect(state(r)).toBe(before);
+    },
+  );
+
+  it("a refused url is not quoted: it may hold a password", async () => {
+    const r = await open();
+    expect(() => r.addWorker({ workerId: "3", url: "http://u:secret@a" })).toThrowError(/^(?!.*secret).*credentials/);
+    expect(() => r.addWorker({ workerId: "3", url: "u:secret@a" })).toThrowError(/^(?!.*secret).*must begin with/);
   });
 
   it("signed ids are re-read as u64", async () => {
