@@ -1,4 +1,5 @@
 // `warmroute bench`: measures the rows of the table and prints them.
+import { closest } from "../src/core/closest.js";
 import { machine } from "./locate.js";
 import { heading, line } from "./report.js";
 import { bytesSuite } from "./rows/bytes.js";
@@ -34,9 +35,22 @@ const suites: readonly Suite[] = [
   pluginsSuite,
 ];
 
-/** Runs the bench and writes its table or its JSON; the exit code, 0 unless a row has an error. */
-export async function runBench(options: BenchOptions, write: (text: string) => void): Promise<number> {
+/**
+ * Runs the bench and writes its table or its JSON; the exit code, 0 unless a row has an error. Names that it does not
+ * know go to `warn`.
+ */
+export async function runBench(
+  options: BenchOptions,
+  write: (text: string) => void,
+  warn: (text: string) => void = () => {},
+): Promise<number> {
   const only = options.only && new Set(options.only);
+  const known = suites.flatMap(({ rows }) => rows.map(({ name }) => name));
+  for (const name of only ?? []) {
+    if (known.includes(name)) continue;
+    const meant = closest(name, known);
+    warn(`unknown row ${name} is left out${meant === undefined ? "" : `; did you mean ${meant}?`}\n`);
+  }
   const wants = (name: string) => only?.has(name) ?? true;
   if (!options.json) write(`${heading}\n`);
   const results = await runSuites(suites, wants, options.quick ?? false, (result) => {

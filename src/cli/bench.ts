@@ -4,6 +4,7 @@ interface Bench {
   runBench(
     options: { only?: readonly string[]; json?: boolean; quick?: boolean },
     write: (text: string) => void,
+    warn: (text: string) => void,
   ): Promise<number>;
 }
 
@@ -24,6 +25,7 @@ export function registerBench(program: Command): void {
     .action(async (options: { only?: string[]; json?: boolean; quick?: boolean }) => {
       const bundle = new URL("../bench.js", import.meta.url).href;
       const bench = (await import(bundle)) as Bench;
-      process.exitCode = await bench.runBench(options, (text) => process.stdout.write(text));
+      const to = (stream: NodeJS.WriteStream) => (text: string) => void stream.write(text);
+      process.exitCode = await bench.runBench(options, to(process.stdout), to(process.stderr));
     });
 }

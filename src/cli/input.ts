@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { WarmrouteError } from "../core/errors.js";
-import { parseJson } from "../core/json.js";
+import { jsonFaultAt, parseJson } from "../core/json.js";
 import { fileError, STDIN } from "./files.js";
 
 /** Reads a JSON document from a file, or from standard input for `-` or nothing. Throws `unreadable` or `code`. */
@@ -18,6 +18,7 @@ export function readJsonInput(file: string | undefined, code: "invalid_scenario"
     return parseJson(text);
   } catch {
     // The parser's own message quotes the input, which may be somebody's prompt.
-    throw new WarmrouteError(code, `${name} is not JSON`);
+    const { line, column } = jsonFaultAt(text);
+    throw new WarmrouteError(code, `${name} is not JSON: see line ${line}, column ${column}`, { line, column });
   }
 }

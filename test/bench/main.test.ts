@@ -35,6 +35,16 @@ describe("warmroute bench", () => {
     expect(row!.ratio).toBeGreaterThan(1000);
   });
 
+  it("says which names it does not know", async () => {
+    let told = "";
+    const names = ["nope", "kernel/size", "kernel/sise"];
+    const warn = (text: string) => {
+      told += text;
+    };
+    expect(await runBench({ only: names, quick: true }, () => {}, warn)).toBe(0);
+    expect(told).toBe("unknown row nope is left out\nunknown row kernel/sise is left out; did you mean kernel/size?\n");
+  });
+
   it("prints a table", async () => {
     let text = "";
     expect(
