@@ -84,7 +84,10 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
     });
   }
   process.stdout.write(flags.json ? summary : renderTable(name, setup, reports));
-  if (flags.json) for (const note of notes(setup)) process.stderr.write(`${note}\n`);
+  // The table has the notes; but whoever looks at no more than stderr must learn that there is nothing in it.
+  if (flags.json || reports.every(({ completed }) => completed === 0)) {
+    for (const note of notes(setup)) process.stderr.write(`${note}\n`);
+  }
 }
 
 async function replayModes(names: readonly string[], setup: ReplaySetup, withItl: boolean): Promise<Report[]> {

@@ -16,7 +16,8 @@ export class Report {
   readonly requestsOfWorker: number[];
   /** How often engines preempted a request and admitted it again. */
   readmissions = 0;
-  private completed = 0;
+  /** Requests that were answered to their end. */
+  completed = 0;
   private inputTokens = 0;
   private outputTokens = 0;
   private reusedTokens = 0;

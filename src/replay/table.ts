@@ -33,13 +33,14 @@ const rows: Row[] = [
   ["answer       median", of("median_e2e_latency_ms", duration)],
   ["             p99", of("p99_e2e_latency_ms", duration)],
   ["output tokens/s", of("output_throughput_tok_s", grouped)],
-  ["duration", of("duration_ms", duration)],
+  // Refusals alone take the time of the trace, which says nothing of the router.
+  ["duration", (summary) => (summary.completed_requests === 0 ? undefined : of("duration_ms", duration)(summary))],
   ["requests a worker", (_, { requestsOfWorker: n }) => `${grouped(Math.min(...n))} – ${grouped(Math.max(...n))}`],
 ];
 
-/** What a reader of the results must know of the trace: lines left out, lengths cut, requests too large to run. */
+/** What a reader of the results must know of the trace: what was left out of it, and requests too large to run. */
 export function notes({ trace, prompts, blocks }: ReplaySetup): string[] {
-  const { skipped, cut, requests } = trace;
+  const { skipped, cut, surplus, requests } = trace;
   const found: string[] = [];
   if (skipped.length > 0)
     found.push(`${counted(skipped.length, "bad line")} skipped, the first: ${skipped[0]!.reason}`);
@@ -48,15 +49,21 @@ export function notes({ trace, prompts, blocks }: ReplaySetup): string[] {
       `input_length cut to what the hash_ids stand for on ${counted(cut.count, "line")}, the first: line ${cut.firstLine}`,
     );
   }
+  if (surplus.count > 0) {
+    found.push(
+      `hash_ids beyond the input_length not used on ${counted(surplus.count, "line")}, the first: line ${surplus.firstLine}`,
+    );
+  }
   const needs = requests.map((request) => blocksNeeded(request, prompts.blockSize)).filter((need) => need > blocks);
   if (needs.length > 0) {
-    const who = needs.length === requests.length ? "every request" : counted(needs.length, "request");
+    const all = needs.length === requests.length;
+    const who = all ? "every request" : counted(needs.length, "request");
     const most = counted(
       needs.reduce((a, b) => Math.max(a, b)),
       "block",
     );
     found.push(
-      `refused: ${who}, as prompt and answer need up to ${most}, and a worker has ${grouped(blocks)} (--blocks)`,
+      `refused: ${who}, as prompt and answer need up to ${most}, and a worker has ${grouped(blocks)} (--blocks)${all ? ": nothing ran" : ""}`,
     );
   }
   return found;

@@ -31,7 +31,15 @@ export interface Trace {
   /** Lines left out under `skipBad`, each with its reason. */
   skipped: { line: number; reason: string }[];
   /** Lines whose `input_length` is more than their hash ids stand for, and was cut to that. */
-  cut: { count: number; firstLine: number };
+  cut: Lines;
+  /** Lines with more hash ids than their `input_length` needs; the surplus is not used. */
+  surplus: Lines;
+}
+
+/** How many lines have something, and the first of them. */
+interface Lines {
+  count: number;
+  firstLine: number;
 }
 
 /**
@@ -62,7 +70,7 @@ export async function readTrace(
     const why = skipped.length === 0 ? "it has no lines" : `all ${skipped.length} lines are bad: ${skipped[0]!.reason}`;
     throw new WarmrouteError("invalid_trace", `the trace is empty: ${why}`);
   }
-  return { requests: builder.finish(), hashIds: builder.ids.size, skipped, cut: builder.cut };
+  return { requests: builder.finish(), hashIds: builder.ids.size, skipped, cut: builder.cut, surplus: builder.surplus };
 }
 
 interface Session {
@@ -74,7 +82,8 @@ interface Session {
 class TraceBuilder {
   readonly requests: TraceRequest[] = [];
   readonly ids = new Map<number | string, number>();
-  readonly cut = { count: 0, firstLine: 0 };
+  readonly cut: Lines = { count: 0, firstLine: 0 };
+  readonly surplus: Lines = { count: 0, firstLine: 0 };
   private readonly sessions = new Map<string, Session>();
 
   add(line: number, text: string): void {
@@ -91,6 +100,7 @@ class TraceBuilder {
     const most = raw.hashIds.length * TRACE_BLOCK;
     const stated = raw.inputTokens ?? most;
     if (stated > most && this.cut.count++ === 0) this.cut.firstLine = line;
+    if (stated <= most - TRACE_BLOCK && this.surplus.count++ === 0) this.surplus.firstLine = line;
     const index = this.requests.length;
     this.requests.push({
       line,

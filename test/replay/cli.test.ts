@@ -128,16 +128,31 @@ test("without options, kv is compared with round robin on eight workers, and not
 test("the table counts refused requests where there are any", async () => {
   const printed = await warmroute("replay", await makeTrace(), "--mode", "round_robin,random", "--blocks", "80");
   expect(printed).toMatch(/\nrefused +(\d+) +\1\n/);
-  expect(printed).toMatch(/\nrefused: \d+ requests, as prompt and answer need up to \d+ blocks, and a worker has 80 /);
+  expect(printed).toMatch(
+    /\nrefused: \d+ requests, as prompt and answer need up to \d+ blocks, and a worker has 80 \(--blocks\)\n/,
+  );
 });
 
 test("the table says why where every request is refused, and counts one of a thing as one", async () => {
   const one = ["--workers", "1", "--mode", "random", "--blocks", "1", "--block-size", "1"];
+  const complain = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const printed = await warmroute("replay", await makeTrace(), ...one);
   expect(printed).toContain(" on 1 worker of 1 block of 1 token\n");
-  expect(printed).toMatch(
-    /\nrefused: every request, as prompt and answer need up to [\d,]+ blocks, and a worker has 1 /,
-  );
+  const note =
+    /refused: every request, as prompt and answer need up to [\d,]+ blocks, and a worker has 1 \(--blocks\): nothing ran\n/;
+  expect(printed).toMatch(note);
+  expect(complain.mock.calls).toEqual([[expect.stringMatching(note)]]);
+  expect(printed).toMatch(/\ncompleted +0\n/);
+  expect(printed).not.toContain("duration");
+});
+
+test("hash ids beyond the input length are said", async () => {
+  const path = join(directory, "short.jsonl");
+  const line = (input: number, ...hash_ids: number[]) =>
+    JSON.stringify({ input_length: input, output_length: 2, hash_ids });
+  writeFileSync(path, `${line(1024, 1, 2)}\n${line(513, 1, 2)}\n${line(512, 1, 2)}\n${line(1, 1, 2, 3)}\n`);
+  const printed = await warmroute("replay", path, "--mode", "random");
+  expect(printed).toContain("\nhash_ids beyond the input_length not used on 2 lines, the first: line 3\n");
 });
 
 test("lengths beyond the hash ids are cut, counted and said; with --json on stderr", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Engine, type EngineOptions, type EngineRequest } from "../../src/replay/engine.js";
 import { Random } from "../../src/core/random.js";
+import { Engine, type EngineOptions, type EngineRequest } from "../../src/replay/engine.js";
 
 type Told = [what: string, request: number, tokens?: number];
 

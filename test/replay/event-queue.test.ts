@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { EventQueue } from "../../src/replay/event-queue.js";
 import { Random } from "../../src/core/random.js";
+import { EventQueue } from "../../src/replay/event-queue.js";
 
 test("events leave by time, and in order of entry within one instant", () => {
   const random = new Random(7n);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Prompts } from "../../src/replay/prompts.js";
 import { Random } from "../../src/core/random.js";
+import { Prompts } from "../../src/replay/prompts.js";
 import { readTrace, type Trace } from "../../src/replay/trace.js";
 
 /** Random prompts with many common beginnings, some of them cut. */
