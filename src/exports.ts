@@ -11,7 +11,7 @@ export type { U64Input } from "./core/ids.js";
 export type { Logger } from "./core/log.js";
 export type { ChatMessage, Prompt, Tokenizer } from "./core/prompt.js";
 export type * from "./core/types.js";
-export { createFrontend, type FrontendOptions, HttpFrontend } from "./frontend/index.js";
+export { createFrontend, type FrontendOptions, HttpFrontend, type ModelOptions } from "./frontend/index.js";
 export { type HashOptions, hashTokens, type PromptHashes } from "./kernel/hash.js";
 export { init, type KernelSource } from "./kernel/module.js";
 export * from "./plugins.js";

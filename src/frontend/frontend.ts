@@ -6,14 +6,14 @@ import type { Evidence } from "../core/types.js";
 import { Dispatcher, responseHeaders } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
 import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
-import type { RouterOptions, Selection } from "../router/contract.js";
+import type { Selection } from "../router/contract.js";
 import type { RouterEdge } from "../router/edge.js";
 import { hintsOf } from "../router/hints.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { evidenceOf, targetOf } from "../router/selection.js";
 import { readJsonBody } from "./body.js";
 import { errorResponse, HttpError } from "./errors.js";
-import { ModelTable } from "./model-table.js";
+import { type ModelOptions, ModelTable } from "./model-table.js";
 import { listModels, type ModelSources, oneModel } from "./models.js";
 import { checkFrontendOptions, type FrontendOptions } from "./options.js";
 import { promptReaders, readPrompt } from "./read-prompt.js";
@@ -65,7 +65,7 @@ export class HttpFrontend {
   }
 
   /** Builds a router for one more model. Throws `already_started` if the model is served. */
-  addModel(options: RouterOptions): Promise<KvRouter> {
+  addModel(options: ModelOptions): Promise<KvRouter> {
     return this.#models.add(options);
   }
 

@@ -1,4 +1,6 @@
 import { WarmrouteError } from "../core/errors.js";
+import type { Tokenizer } from "../core/prompt.js";
+import type { Fetch } from "../dispatch/index.js";
 import { RouterPlugins } from "../plugins/bundle.js";
 import { assertHonoured } from "../router/construct.js";
 import type { Router, RouterOptions } from "../router/contract.js";
@@ -9,11 +11,18 @@ import { checkPlugins } from "../router/read-request.js";
 
 const entryPoint = "HttpFrontend";
 
-/** Where a table's routers come from. */
+const shared = ["plugins", "policy", "tokenizer", "fetch"] as const;
+
+/** The router of one model; what all models of a frontend share is the frontend's. */
+export type ModelOptions = Omit<RouterOptions, (typeof shared)[number]>;
+
+/** Where a table's routers come from, and what they share. */
 export interface ModelTableOptions {
-  models?: readonly RouterOptions[];
+  models?: readonly ModelOptions[];
   routers?: readonly Router[];
   fallback?: Router;
+  tokenizer?: Tokenizer;
+  fetch?: Fetch;
 }
 
 /** The routers of a frontend by model: those it was given, and those it builds from one bundle. */
@@ -23,14 +32,16 @@ export class ModelTable {
   readonly #edge: RouterEdge;
   readonly #given: ReadonlyMap<string, Router>;
   readonly #own = new Map<string, KvRouter>();
-  readonly #wanted: readonly RouterOptions[];
+  readonly #wanted: readonly ModelOptions[];
+  readonly #shared: Pick<RouterOptions, "tokenizer" | "fetch">;
   #building = new Set<string>();
   #started: Promise<void> | undefined;
   #closed = false;
 
-  constructor({ models, routers, fallback }: ModelTableOptions, edge: RouterEdge) {
+  constructor({ models, routers, fallback, tokenizer, fetch }: ModelTableOptions, edge: RouterEdge) {
     this.#edge = edge;
     this.#wanted = models ?? [];
+    this.#shared = { ...(tokenizer && { tokenizer }), ...(fetch && { fetch }) };
     this.fallback = fallback;
     this.#given = new Map(routers?.map((router) => [router.model, router]));
     for (const router of this.#handedIn()) router.serveAt(entryPoint);
@@ -80,15 +91,22 @@ export class ModelTable {
   }
 
   /** Builds the router of one more model. */
-  async add(options: RouterOptions): Promise<KvRouter> {
+  async add(options: ModelOptions): Promise<KvRouter> {
     if (this.#closed) throw new WarmrouteError("shutting_down", "the frontend is closed");
+    for (const path of shared) {
+      if (!Object.hasOwn(options, path)) continue;
+      throw new WarmrouteError("invalid_config", `all models share ${path}: give it to the frontend`, { path });
+    }
     const model = options.model ?? "default";
     if (this.#given.has(model) || this.#own.has(model) || this.#building.has(model)) {
       throw new WarmrouteError("already_started", `the model ${model} is served already`, { details: { model } });
     }
     this.#building.add(model);
     try {
-      const router = await createRouter({ plugins: this.plugins, ...options }, { entryPoint, edge: this.#edge });
+      const router = await createRouter(
+        { ...options, ...this.#shared, plugins: this.plugins },
+        { entryPoint, edge: this.#edge },
+      );
       this.#own.set(model, router);
       return router;
     } finally {

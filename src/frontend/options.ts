@@ -3,14 +3,15 @@ import { checkFields, checkMethods, fieldsOf } from "../core/fields.js";
 import type { Tokenizer } from "../core/prompt.js";
 import type { Fetch } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
-import type { Router, RouterOptions, Selection } from "../router/contract.js";
+import type { Router, Selection } from "../router/contract.js";
 import { checkOptions, checkPlugins } from "../router/read-request.js";
+import type { ModelOptions } from "./model-table.js";
 
 export interface FrontendOptions {
   /** The bundle that routers are built from; `HttpFrontend.plugins` can give it later. */
   plugins?: RouterPlugins;
   /** A router is built for each, all from the bundle. */
-  models?: readonly RouterOptions[];
+  models?: readonly ModelOptions[];
   /** Routers that exist, one for each model. They stay their owner's to close. */
   routers?: readonly Router[];
   /** Serves every model that no router names; its workers judge the name. */

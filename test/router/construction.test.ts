@@ -126,6 +126,10 @@ describe("two models from one bundle", () => {
     expect(diary.providers).toHaveLength(2);
     expect((await ask(frontend, "a", "r1")).status).toBe(200);
     await expect(frontend.addModel({ model: "a" })).rejects.toEqual(coded("already_started"));
+    for (const path of ["plugins", "policy", "fetch", "tokenizer"]) {
+      const own = { model: "c", [path]: {} };
+      await expect(frontend.addModel(own)).rejects.toEqual(coded("invalid_config", path));
+    }
     await frontend.close();
   });
 });
