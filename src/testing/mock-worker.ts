@@ -117,13 +117,13 @@ export class MockWorker {
 
   async #complete(request: Request, chat: boolean): Promise<Response> {
     const { json } = await readJsonBody(request, maxBodyBytes);
+    const { limit, stream } = readSettings(json);
     const prompts = separate(chat ? readChat(json) : readCompletion(json)).map((prompt) => this.#encode(prompt));
     if (prompts.some(({ engineTokens }) => engineTokens > this.#maxModelLength)) {
       const path = chat ? "messages" : "prompt";
       throw new WarmrouteError("invalid_request", `${path} is longer than ${this.#maxModelLength} tokens`, { path });
     }
-    const limit = json.max_completion_tokens ?? json.max_tokens;
-    const words = typeof limit === "number" && limit >= 1 ? reply.slice(0, limit) : reply;
+    const words = reply.slice(0, limit);
     const format = new ReplyFormat({
       chat,
       id: `mock-${this.workerId}-${++this.#requests}`,
@@ -135,7 +135,7 @@ export class MockWorker {
     const signal = AbortSignal.any([request.signal, stop.signal]);
     const usage: MockUsage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
     const tokens = this.#generate(prompts, words, usage, signal);
-    if (json.stream !== true) {
+    if (!stream) {
       const texts = prompts.map(() => "");
       for await (const { index, text } of tokens) texts[index] += text;
       return Response.json(format.whole(texts, usage));
@@ -251,6 +251,22 @@ export class MockWorker {
     const scaled = ms / this.#speedUp;
     if (scaled > 0) await this.#sleep(scaled, signal);
   }
+}
+
+/** What a body says beside its prompt, as far as a mock heeds it; null is as absent. Throws `invalid_request`. */
+function readSettings(json: Record<string, unknown>): { limit: number | undefined; stream: boolean } {
+  const read = <T>(path: string, wanted: string, fits: (value: unknown) => value is T): T | undefined => {
+    const value = json[path] ?? undefined;
+    if (value === undefined || fits(value)) return value;
+    throw new WarmrouteError("invalid_request", `${path} must be ${wanted}`, { path });
+  };
+  const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
+  const limits = ["max_completion_tokens", "max_tokens"].map((path) =>
+    read(path, "a whole number, at least 1", isCount),
+  );
+  read("n", "1: a mock worker has one answer", (value): value is 1 => value === 1);
+  const stream = read("stream", "true or false", (value): value is boolean => typeof value === "boolean");
+  return { limit: limits[0] ?? limits[1], stream: stream === true };
 }
 
 /** An engine runs every prompt of a request on its own. */

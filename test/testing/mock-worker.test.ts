@@ -184,6 +184,33 @@ describe("the mock worker", () => {
     expect(other.usage.prompt_tokens_details.cached_tokens).toBe(48);
   });
 
+  test.each([
+    [{ max_tokens: -1 }, "max_tokens"],
+    [{ max_tokens: 0 }, "max_tokens"],
+    [{ max_tokens: 1.5 }, "max_tokens"],
+    [{ max_tokens: "x" }, "max_tokens"],
+    [{ max_completion_tokens: 0 }, "max_completion_tokens"],
+    [{ max_completion_tokens: 5, max_tokens: "5" }, "max_tokens"],
+    [{ n: 2 }, "n"],
+    [{ n: "1" }, "n"],
+    [{ stream: "yes" }, "stream"],
+    [{ stream: 1 }, "stream"],
+  ])("refuses %j with 400, as engines do", async (settings, param) => {
+    const { ask, mock } = setUp();
+    const refused = await ask("/v1/completions", { prompt: "a", ...settings });
+    expect(refused.status).toBe(400);
+    const { error } = await json(refused);
+    expect(error).toMatchObject({ type: "invalid_request_error", code: "invalid_request", param });
+    expect(error.message).toContain(`${param} must be `);
+    expect(mock.stats()).toEqual({ requests: 0, running: 0, cachedBlocks: 0 });
+  });
+
+  test("takes null for what is absent", async () => {
+    const nulls = { max_tokens: null, max_completion_tokens: null, n: null, stream: null };
+    const answer = await json(setUp().ask("/v1/completions", { prompt: "a", ...nulls }));
+    expect(answer.choices[0].finish_reason).toBe("stop");
+  });
+
   test("refuses what it does not know in OpenAI's shape", async () => {
     const { ask, mock } = setUp();
     expect((await json(ask("/v1/completions", {}))).error.code).toBe("invalid_request");
