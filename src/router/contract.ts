@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // What a router offers, as a library user calls it (the names and shapes are the public contract).
 
 import type { Clock } from "../core/clock.js";

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { parseU32 } from "../core/ids.js";
 import type { WorkerRank } from "../core/types.js";
 
