@@ -1,23 +1,26 @@
-import { WarmrouteError } from "../core/errors.js";
+import { type ErrorCode, WarmrouteError } from "../core/errors.js";
 
-/** Faults of an HTTP request itself, before any routing: code → status. */
-const httpCodes = {
-  invalid_json: 400,
-  not_found: 404,
-  method_not_allowed: 405,
-  request_too_large: 413,
-  unsupported_media_type: 415,
-} as const;
+/** Faults of an HTTP request itself, before any routing, with their status and how to mend them. */
+export const httpCodes = {
+  invalid_json: [400, "Send a JSON object in UTF-8."],
+  not_found: [404, "Use a path of the OpenAI API that is served here: completions, chat completions or models."],
+  method_not_allowed: [405, "Use the method that the allow header names."],
+  request_too_large: [413, "Send a shorter request, or raise maxBodyBytes."],
+  unsupported_media_type: [415, "Send application/json, and say so in the content-type header."],
+  internal_error: [500, "The router failed on this request: please report it. Its log has the request id."],
+} as const satisfies Record<string, readonly [status: number, help: string]>;
+
+export type HttpCode = keyof typeof httpCodes;
 
 export class HttpError extends Error {
-  readonly code: keyof typeof httpCodes;
+  readonly code: HttpCode;
   readonly status: number;
   readonly headers: Record<string, string>;
 
-  constructor(code: keyof typeof httpCodes, message: string, headers: Record<string, string> = {}) {
+  constructor(code: HttpCode, message: string, headers: Record<string, string> = {}) {
     super(message);
     this.code = code;
-    this.status = httpCodes[code];
+    this.status = httpCodes[code][0];
     this.headers = headers;
   }
 }
@@ -34,7 +37,9 @@ function errorType(status: number): string {
  */
 export function errorResponse(error: unknown): Response {
   if (error instanceof HttpError) return respond(error.status, error.code, error.message, undefined, error.headers);
-  if (!(error instanceof WarmrouteError)) return respond(500, "internal_error", "the router failed on this request");
+  if (!(error instanceof WarmrouteError)) {
+    return errorResponse(new HttpError("internal_error", "the router failed on this request"));
+  }
   const headers: Record<string, string> = {};
   // 429 and 503 pass; a second is the least that the header can say.
   if (error.status === 429 || error.status === 503) {
@@ -45,7 +50,7 @@ export function errorResponse(error: unknown): Response {
 
 function respond(
   status: number,
-  code: string,
+  code: HttpCode | ErrorCode,
   message: string,
   param?: string,
   headers: Record<string, string> = {},

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import ts from "typescript";
 import { type ConfigField, configFields, snakeCase } from "../../src/core/config.js";
 import { errorCodes } from "../../src/core/errors.js";
+import { httpCodes } from "../../src/frontend/errors.js";
 
 const root = new URL("../../", import.meta.url);
 
@@ -46,13 +47,13 @@ function configuration(): string {
   return table(["field", "default", "range", "override of one request", "meaning"], rows);
 }
 
-function errors(): string {
-  const rows = Object.entries(errorCodes).map(([code, [status, help]]) => [`\`${code}\``, String(status), help]);
+function errors(codes: Readonly<Record<string, readonly [status: number, help: string]>>): string {
+  const rows = Object.entries(codes).map(([code, [status, help]]) => [`\`${code}\``, String(status), help]);
   return table(["code", "HTTP status", "what to do"], rows);
 }
 
-/** By document: what must stand between its `table` markers. */
-export const tables: Readonly<Record<string, () => string>> = {
-  "docs/configuration.md": configuration,
-  "docs/errors.md": errors,
+/** By document: what must stand between each pair of its `table` markers. */
+export const tables: Readonly<Record<string, readonly string[]>> = {
+  "docs/configuration.md": [configuration()],
+  "docs/errors.md": [errors(errorCodes), errors(httpCodes)],
 };
