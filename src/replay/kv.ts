@@ -38,19 +38,25 @@ class KvMode implements ReplayRouter {
   private readonly sequenceHashes: BigUint64Array;
   private readonly localHashes: BigUint64Array;
   private readonly bookings = new Map<number, Booking>();
+  /** A policy that reads no caches has no index: no events reach it, and there is no overlap to tell of. */
+  private readonly usesIndex: boolean;
 
   constructor(
     private readonly router: KvRouter,
     private readonly prompts: Prompts,
   ) {
+    this.usesIndex = hasIndex(router);
     this.sequenceHashes = new BigUint64Array(prompts.distinctBlocks);
     this.localHashes = new BigUint64Array(prompts.distinctBlocks);
   }
 
   async route(request: number): Promise<Placement> {
     const tokens = this.prompts.tokens(request);
-    this.learnNames(this.prompts.blocks[request]!, tokens);
-    const best = Math.max(0, ...this.router.overlap({ tokens }).map((row) => row.deviceBlocks));
+    let best = 0;
+    if (this.usesIndex) {
+      this.learnNames(this.prompts.blocks[request]!, tokens);
+      best = Math.max(0, ...this.router.overlap({ tokens }).map((row) => row.deviceBlocks));
+    }
     const { booking, worker, overlap } = await this.router.select({
       tokens,
       expectedOutputTokens: this.prompts.outputTokens(request),
@@ -58,7 +64,7 @@ class KvMode implements ReplayRouter {
     this.bookings.set(request, booking);
     return {
       worker: Number(worker.workerId),
-      overlap: { selectedBlocks: overlap.deviceBlocks, bestBlocks: best },
+      ...(this.usesIndex && { overlap: { selectedBlocks: overlap.deviceBlocks, bestBlocks: best } }),
     };
   }
 
@@ -72,10 +78,12 @@ class KvMode implements ReplayRouter {
   }
 
   blocksRemoved(worker: number, blocks: readonly number[]): void {
+    if (!this.usesIndex) return;
     this.router.removeBlocks(rank(worker), "device", pick(this.sequenceHashes, blocks));
   }
 
   blocksStored(worker: number, parent: number, blocks: readonly number[]): void {
+    if (!this.usesIndex) return;
     const { applied, reason } = this.router.storeBlocks(
       rank(worker),
       "device",
@@ -100,6 +108,16 @@ class KvMode implements ReplayRouter {
       this.localHashes[block] = blockHashes[i]!;
       this.sequenceHashes[block] = sequenceHashes[i]!;
     });
+  }
+}
+
+function hasIndex(router: KvRouter): boolean {
+  try {
+    router.overlap({ blockHashes: [0n] });
+    return true;
+  } catch (error) {
+    if (error instanceof WarmrouteError && error.code === "index_required") return false;
+    throw error;
   }
 }
 

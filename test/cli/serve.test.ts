@@ -1,48 +1,12 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { needsProgram } from "../tools.js";
+import { killAll, listening, post, start } from "./server-process.js";
 
-const cli = fileURLToPath(new URL("../../dist/cli.js", import.meta.url));
-const running: ChildProcess[] = [];
-afterEach(() => {
-  for (const child of running.splice(0)) child.kill("SIGKILL");
-});
-
-/** Starts the built command; its output grows while it runs. */
-function start(args: string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [cli, "serve", ...args], { env: { ...process.env, ...env } });
-  running.push(child);
-  const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (data) => (output.stdout += data));
-  child.stderr.on("data", (data) => (output.stderr += data));
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
-  return { child, output, exited };
-}
-
-/** Starts a server and waits for the line that says where it listens. */
-async function listening(args: string[], env: Record<string, string> = {}) {
-  const server = start(args, env);
-  const url = await new Promise<string>((resolve, reject) => {
-    const look = () => {
-      const line = /^listening on (http:\/\/\S+)\n$/m.exec(server.output.stdout);
-      if (line) resolve(line[1]!);
-    };
-    server.child.stdout!.on("data", look);
-    void server.exited.then((code) => reject(new Error(`exited ${code}: ${server.output.stderr}`)));
-  });
-  return { ...server, url };
-}
-
-const post = (url: string, path: string, body: object) =>
-  fetch(url + path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model: "mock", ...body }),
-  });
+afterEach(killAll);
 
 /** A port where nothing listens. */
 async function freePort(): Promise<number> {
