@@ -11,7 +11,7 @@ export const WorkerSelectionPolicy = WorkerSelectionPolicyOfPlugins;
 /** @deprecated Import from `warmroute/plugins`; removed in 1.7. */
 export type WorkerSelectionPolicy = WorkerSelectionPolicyOfPlugins;
 /** @deprecated Import from `warmroute/plugins`; removed in 1.7. */
-export const WorkerInputs = WorkerInputsOfPlugins;
+export const WorkerInputs: typeof WorkerInputsOfPlugins = WorkerInputsOfPlugins;
 /** @deprecated Import from `warmroute/plugins`; removed in 1.7. */
 export type WorkerInputs = WorkerInputsOfPlugins;
 /** @deprecated Import from `warmroute/plugins`; removed in 1.7. */
