@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
+import { checkFields, fieldsOf } from "../core/fields.js";
 import { type U64Input, workerIdString } from "../core/ids.js";
 import type { Prompt } from "../core/prompt.js";
 import type { RouterEvent } from "../core/types.js";
@@ -36,6 +37,17 @@ export interface MockWorkerOptions {
   onKvEvent?: (event: RouterEvent) => void | Promise<void>;
 }
 
+const fields = fieldsOf<MockWorkerOptions>({
+  workerId: "any",
+  model: "text",
+  blockSize: "count",
+  capacityBlocks: "count",
+  maxModelLength: "count",
+  speedUp: "any",
+  sleep: "call",
+  onKvEvent: "call",
+});
+
 /** A prompt, and what it counts for: `perToken` of our tokens are one of the engine's. */
 interface EncodedPrompt {
   prompt: Prompt;
@@ -72,13 +84,18 @@ export class MockWorker {
   #requests = 0;
   #running = 0;
 
+  /** Throws `invalid_config` or `invalid_worker` naming the option. */
   constructor(options: MockWorkerOptions) {
+    checkFields(options, fields, "options", "invalid_config");
     this.workerId = workerIdString(options.workerId);
     this.model = options.model ?? "mock";
     this.blockSize = options.blockSize ?? 64;
     this.#cache = new MockCache(options.capacityBlocks ?? 4096);
     this.#maxModelLength = options.maxModelLength ?? 131_072;
     this.#speedUp = options.speedUp ?? 1;
+    if (!(this.#speedUp > 0)) {
+      throw new WarmrouteError("invalid_config", "speedUp must be a number above 0", { path: "speedUp" });
+    }
     this.#sleep = options.sleep ?? sleepByTimer;
     this.#onKvEvent = options.onKvEvent ?? (() => {});
   }

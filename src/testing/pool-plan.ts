@@ -147,8 +147,7 @@ function anySession(random: Random): SessionContext {
  * constraints: a policy that looks at values has one answer. Requests differ by more than blocks do, and prefill
  * tokens by more than either, so that simple sums do not come out equal by chance.
  */
-export function distinctPlan(random: Random): PoolPlan {
-  const n = 3 + random.below(4);
+export function distinctPlan(random: Random, n = 3 + random.below(4)): PoolPlan {
   const order = () => shuffled(random, [...Array(n).keys()]);
   const labels = order();
   const workers = Array.from({ length: n }, (_, i) => ({

@@ -63,7 +63,7 @@ const oddEvents = (requestId: string): ClassifyEvent[] => {
  * suite's policy file has the classes that the classifier sets.
  */
 export function testRequestClassifier(name: string, make: MakeClassifier): void {
-  describe(`request classifier ${name}`, () => {
+  describe(`request classifier ${name}`, { timeout: 30_000 }, () => {
     let classes: ReadonlySet<string>;
     const opened: TestRouter[] = [];
     const open = async (workers = 2) => {

@@ -19,6 +19,7 @@ const closes = "closes once, soon and quietly, also with requests in flight";
 const policies: [fault: string, found: string, words: RegExp][] = [
   ["takes the first row", order, /rows come in any order/],
   ["takes the second row when there is one", order, /rows come in any order/],
+  ["draws among the first rows", "draws for workers, not for rows", /must be drawn as often as before/],
   ["prefers high ids", order, /the same workers under other ids/],
   ["prefers low slots", order, /the same workers under other ids/],
   ["forgets the last row", eligible, /scorer 0 left row \d+ without a finite cost. Write a finite cost/],

@@ -205,6 +205,19 @@ describe("the mock worker", () => {
     expect(mock.stats()).toEqual({ requests: 0, running: 0, cachedBlocks: 0 });
   });
 
+  test.each([
+    [undefined, "options"],
+    [{ workerID: "1" }, "workerID"],
+    [{ blockSize: 0 }, "blockSize"],
+    [{ capacityBlocks: 1.5 }, "capacityBlocks"],
+    [{ speedUp: 0 }, "speedUp"],
+    [{ speedUp: "fast" }, "speedUp"],
+    [{ onKvEvent: true }, "onKvEvent"],
+  ])("the options %o are invalid_config", (options, path) => {
+    const make = () => new MockWorker((options && { workerId: "1", ...options }) as never);
+    expect(make).toThrow(expect.objectContaining({ code: "invalid_config", path }));
+  });
+
   test("takes null for what is absent", async () => {
     const nulls = { max_tokens: null, max_completion_tokens: null, n: null, stream: null };
     const answer = await json(setUp().ask("/v1/completions", { prompt: "a", ...nulls }));

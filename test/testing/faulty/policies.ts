@@ -20,6 +20,7 @@ faulty("none", () => ({}));
 
 faulty("takes the first row", () => picks(() => 0));
 faulty("takes the second row when there is one", () => picks((_ctx, { length }) => Math.min(1, length - 1)));
+faulty("draws among the first rows", () => picks((ctx, { length }) => ctx.randomBelow(Math.min(3, length))));
 faulty("prefers high ids", () => ({
   scorers: [perRow(LOAD, (_ctx, rows, row) => -Number(BigInt(rows.workerId(row)) >> 32n) - rows.dpRank[row]!)],
 }));
