@@ -13,9 +13,9 @@ import type { KvRouter } from "../router/kv-router.js";
 import { evidenceOf, targetOf } from "../router/selection.js";
 import { readJsonBody } from "./body.js";
 import { errorResponse, HttpError } from "./errors.js";
-import { type ModelOptions, ModelTable } from "./model-table.js";
+import { ModelTable } from "./model-table.js";
 import { listModels, type ModelSources, oneModel } from "./models.js";
-import { checkFrontendOptions, type FrontendOptions } from "./options.js";
+import { checkFrontendOptions, type FrontendOptions, type ModelOptions } from "./options.js";
 import { promptReaders, readPrompt } from "./read-prompt.js";
 
 type Handler = (request: Request, requestId: string) => Promise<Response> | Response;

@@ -8,13 +8,9 @@ import { createRouter } from "../router/create-router.js";
 import type { RouterEdge } from "../router/edge.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { checkPlugins } from "../router/read-request.js";
+import { checkModel, type ModelOptions } from "./options.js";
 
 const entryPoint = "HttpFrontend";
-
-const shared = ["plugins", "policy", "tokenizer", "fetch"] as const;
-
-/** The router of one model; what all models of a frontend share is the frontend's. */
-export type ModelOptions = Omit<RouterOptions, (typeof shared)[number]>;
 
 /** Where a table's routers come from, and what they share. */
 export interface ModelTableOptions {
@@ -93,10 +89,7 @@ export class ModelTable {
   /** Builds the router of one more model. */
   async add(options: ModelOptions): Promise<KvRouter> {
     if (this.#closed) throw new WarmrouteError("shutting_down", "the frontend is closed");
-    for (const path of shared) {
-      if (!Object.hasOwn(options, path)) continue;
-      throw new WarmrouteError("invalid_config", `all models share ${path}: give it to the frontend`, { path });
-    }
+    checkModel(options, "options");
     const model = options.model ?? "default";
     if (this.#given.has(model) || this.#own.has(model) || this.#building.has(model)) {
       throw new WarmrouteError("already_started", `the model ${model} is served already`, { details: { model } });

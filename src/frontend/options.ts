@@ -3,9 +3,13 @@ import { checkFields, checkMethods, fieldsOf } from "../core/fields.js";
 import type { Tokenizer } from "../core/prompt.js";
 import type { Fetch } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
-import type { Router, Selection } from "../router/contract.js";
+import type { Router, RouterOptions, Selection } from "../router/contract.js";
 import { checkOptions, checkPlugins } from "../router/read-request.js";
-import type { ModelOptions } from "./model-table.js";
+
+const shared = ["plugins", "policy", "tokenizer", "fetch"] as const;
+
+/** The router of one model; what all models of a frontend share is the frontend's. */
+export type ModelOptions = Omit<RouterOptions, (typeof shared)[number]>;
 
 export interface FrontendOptions {
   /** The bundle that routers are built from; `HttpFrontend.plugins` can give it later. */
@@ -60,9 +64,18 @@ export function checkFrontendOptions(options: unknown): void {
     once(router.model, `routers[${i}]`);
   }
   for (const [i, model] of models.entries()) {
-    checkOptions(model, `models[${i}]`, `models[${i}].`);
+    checkModel(model, `models[${i}]`, `models[${i}].`);
     once(model.model ?? "default", `models[${i}]`);
   }
+}
+
+/** Checks the options of one model, which are at `prefix`. Throws `invalid_config` naming the field. */
+export function checkModel(options: unknown, what: string, prefix = ""): void {
+  checkOptions(options, what, prefix);
+  const name = shared.find((field) => Object.hasOwn(options as object, field));
+  if (name === undefined) return;
+  const path = prefix + name;
+  throw new WarmrouteError("invalid_config", `all models share ${name}: give it to the frontend`, { path });
 }
 
 const checkRouter = (router: unknown, path: string) =>

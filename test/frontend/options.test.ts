@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import "../../src/kernel/inlined.js";
 import { createFrontend, HttpFrontend } from "../../src/frontend/index.js";
+import { RouterPlugins } from "../../src/plugins.js";
 import { createRouter } from "../../src/router/create-router.js";
 import { fakeRouter } from "./fake-router.js";
 
@@ -21,6 +22,7 @@ describe("the options of a frontend", () => {
     [{ models: [{}, {}] }, "models[1]"],
     [{ models: [{ blocksize: 5 }] }, "models[0].blocksize"],
     [{ models: ["m"] }, "models[0]"],
+    [{ models: [{ model: "a" }, { model: "b", fetch }] }, "models[1].fetch"],
     [{ models: [{ clock: {} }] }, "models[0].clock.now"],
     [{ fallback: {} }, "fallback.select"],
     [{ fallback: 5 }, "fallback"],
@@ -40,6 +42,15 @@ describe("the options of a frontend", () => {
     const refused = expect.objectContaining({ code: "invalid_config", path: "plugins" });
     expect(() => createFrontend({ plugins: plugins as never })).toThrow(refused);
     expect(() => new HttpFrontend({}).plugins(plugins as never)).toThrow(refused);
+  });
+
+  test.each([
+    [undefined, "options"],
+    [{ plugins: new RouterPlugins() }, "plugins"],
+    [{ blocksize: 5 }, "blocksize"],
+  ])("addModel(%o) is invalid_config", async (options, path) => {
+    const refused = expect.objectContaining({ code: "invalid_config", path });
+    await expect(new HttpFrontend({}).addModel(options as never)).rejects.toThrow(refused);
   });
 
   test("are checked before a router takes part in anything", async () => {
