@@ -14,6 +14,14 @@ export interface PluginFlags {
   decodePolicy?: string;
 }
 
+/** The options of `withPluginOptions`. */
+export const pluginOptions: Readonly<Record<keyof PluginFlags, string>> = {
+  policy: "--policy",
+  catalog: "--catalog",
+  prefillPolicy: "--prefill-policy",
+  decodePolicy: "--decode-policy",
+};
+
 /** Adds `--policy`, `--catalog`, `--prefill-policy` and `--decode-policy`. */
 export function withPluginOptions(command: Command): Command {
   return command

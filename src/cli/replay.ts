@@ -19,7 +19,7 @@ import { assertHonoured } from "../router/construct.js";
 import { linesOf, STDIN } from "./files.js";
 import { numberOption, usageError, wholeOption } from "./options.js";
 import { makeDirectory, writeTogether } from "./output-files.js";
-import { loadPlugins, type PluginFlags, withPluginOptions } from "./plugins.js";
+import { loadPlugins, type PluginFlags, pluginOptions, withPluginOptions } from "./plugins.js";
 
 interface ReplayFlags extends PluginFlags {
   workers: string;
@@ -63,10 +63,12 @@ async function replay(path: string, flags: ReplayFlags): Promise<void> {
   const seed = parseU64(flags.seed, "--seed", "invalid_usage");
   const plugins = names.includes("kv") ? await loadPlugins(flags) : undefined;
   if (plugins) assertHonoured("warmroute replay", plugins);
-  for (const option of ["policy", "catalog"] as const) {
-    if (!plugins && flags[option] !== undefined) {
-      throw usageError(`--${option}`, `only the mode kv has a policy, so --${option} needs it in --mode`);
-    }
+  if (!plugins) {
+    const unused = Object.keys(flags).find((name) => Object.hasOwn(pluginOptions, name)) as
+      | keyof PluginFlags
+      | undefined;
+    const option = unused && pluginOptions[unused];
+    if (option) throw usageError(option, `only the mode kv has a policy, so ${option} needs it in --mode`);
   }
 
   const trace = await readTrace(linesOf(path), { skipBad: flags.skipBad ?? false });

@@ -46,7 +46,11 @@ export function registerServe(program: Command): void {
     .option("--mock <n>", "start n mock workers in this process instead")
     .option("--port <n>", `port to listen on, 0 for any free one (default: $PORT, else ${defaultPort})`)
     .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--shutdown-grace <seconds>", "how long requests in flight may go on after a signal", "180")
+    .option(
+      "--shutdown-grace <seconds>",
+      "how long requests in flight may go on after a signal; if any is cut then, exit with 1",
+      "180",
+    )
     .option("--block-size <tokens>", "tokens a KV block; one token is one byte of text", "64")
     .option("--seed <n>", "seed of all random choices; from the system unless given")
     .option("--attribute <spec...>", "what plugins may know of a request: NAME=header:HEADER; give several or repeat")

@@ -47,6 +47,8 @@ describe("is refused before anything is read or written", () => {
     [["--mode", "kv", "--policy", path("misspelt.yaml")], 1, "unknown_key"],
     [["--mode", "random", "--policy", path("last-worker.yaml"), ...catalog], 2, "invalid_usage"],
     [["--mode", "random", ...catalog], 2, "invalid_usage"],
+    [["--mode", "random", "--prefill-policy", "mine"], 2, "invalid_usage"],
+    [["--mode", "random", "--decode-policy", "mine"], 2, "invalid_usage"],
   ])("%j", (args, code, error) => {
     const { status, stdout, stderr } = replay(...args, "--out", path("refused"));
     expect(status).toBe(code);
