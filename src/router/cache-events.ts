@@ -1,5 +1,6 @@
 import { WarmrouteError } from "../core/errors.js";
 import { parseEvent, storageTiers } from "../core/event.js";
+import { describe } from "../core/ids.js";
 import type { StorageTier, WorkerRank } from "../core/types.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { WorkerTable } from "./workers.js";
@@ -36,7 +37,7 @@ export class CacheEvents {
     return { applied: true };
   }
 
-  /** The typed form of a `stored` event. Throws `invalid_event` when the lists differ in length. */
+  /** The typed form of a `stored` event. Throws `invalid_event`, also when the lists differ in length. */
   store(
     at: WorkerRank,
     tier: StorageTier,
@@ -44,9 +45,9 @@ export class CacheEvents {
     names: BigUint64Array,
     localHashes: BigUint64Array,
   ): EventResult {
-    if (!storageTiers.includes(tier)) {
-      throw new WarmrouteError("invalid_event", `tier must be one of ${storageTiers.join(", ")}`, { path: "tier" });
-    }
+    checkTyped(at, tier, names);
+    if (!(localHashes instanceof BigUint64Array)) throw wrong("localHashes", "a BigUint64Array", localHashes);
+    if (parent !== null && typeof parent !== "bigint") throw wrong("parent", "a bigint or null", parent);
     if (names.length !== localHashes.length) {
       throw new WarmrouteError("invalid_event", "a store needs as many names as local hashes", { path: "names" });
     }
@@ -57,8 +58,9 @@ export class CacheEvents {
     return reason === undefined ? { applied: true } : { applied: false, reason };
   }
 
-  /** The typed form of a `removed` event. Answers how many of the blocks the rank held. */
+  /** The typed form of a `removed` event. Answers how many of the blocks the rank held. Throws `invalid_event`. */
   remove(at: WorkerRank, tier: StorageTier, names: BigUint64Array): number {
+    checkTyped(at, tier, names);
     if (!this.#on) {
       this.refused++;
       return 0;
@@ -76,3 +78,13 @@ export class CacheEvents {
     return { applied: false, reason };
   }
 }
+
+/** What typed events have in common. */
+function checkTyped(at: WorkerRank, tier: StorageTier, names: BigUint64Array): void {
+  if (typeof at !== "object" || at === null) throw wrong("at", "{ workerId, dpRank }", at);
+  if (!storageTiers.includes(tier)) throw wrong("tier", `one of ${storageTiers.join(", ")}`, tier);
+  if (!(names instanceof BigUint64Array)) throw wrong("names", "a BigUint64Array", names);
+}
+
+const wrong = (path: string, wanted: string, value: unknown) =>
+  new WarmrouteError("invalid_event", `${path} must be ${wanted}, not ${describe(value)}`, { path });

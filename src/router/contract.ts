@@ -27,6 +27,8 @@ import type { Usage } from "../scheduling/booking.js";
 import type { ClassifierStats } from "../scheduling/classifier/runner.js";
 import type { EntryPointName } from "./entry-points.js";
 
+export type { TrackOptions };
+
 export interface RouterOptions {
   /** Name of the model; part of the pool's seed. */
   model?: string;

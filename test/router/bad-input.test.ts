@@ -465,7 +465,20 @@ describe("shapes", () => {
     }
     const at = { workerId: "1", dpRank: 0 };
     const [one, two] = [BigUint64Array.of(1n), BigUint64Array.of(1n, 2n)];
-    expect(() => r.storeBlocks(at, "gpu" as never, null, one, one)).toThrowError(coded("invalid_event", "tier"));
+    const rows: [unknown[], string][] = [
+      [[undefined, "device", null, one, one], "at"],
+      [[at, "gpu", null, one, one], "tier"],
+      [[at, "device", "1", one, one], "parent"],
+      [[at, "device", null, ["1"], one], "names"],
+      [[at, "device", null, one, [1n]], "localHashes"],
+    ];
+    for (const [args, path] of rows) {
+      expect(() => r.storeBlocks(...(args as [never, never, never, never, never]))).toThrowError(
+        coded("invalid_event", path),
+      );
+    }
+    expect(() => r.removeBlocks(at, "gpu" as never, one)).toThrowError(coded("invalid_event", "tier"));
+    expect(() => r.removeBlocks(at, "device", [1n] as never)).toThrowError(coded("invalid_event", "names"));
     expect(() => r.storeBlocks(at, "device", null, two, one)).toThrowError(coded("invalid_event", "names"));
   });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { startServer } from "../../src/runtime/node/index.js";
+import { startServer, toNodeHandler } from "../../src/runtime/node/index.js";
 
 test.each([
   [{ host: "" }, "host"],
@@ -16,6 +16,14 @@ test.each([
 ])("%j is invalid_config", async (change, path) => {
   const options = { fetch: () => new Response(), port: 0, ...change };
   await expect(startServer(options as never)).rejects.toMatchObject({ code: "invalid_config", path });
+});
+
+test.each([
+  [undefined, "handler"],
+  [{}, "handler.fetch"],
+  [() => new Response(), "handler"],
+])("toNodeHandler(%o) is invalid_config", (handler, path) => {
+  expect(() => toNodeHandler(handler as never)).toThrow(expect.objectContaining({ code: "invalid_config", path }));
 });
 
 test("an address that is none is cannot_listen", async () => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { checkMethods } from "../../core/fields.js";
 
 /** Anything with a universal handler: a frontend, a mock worker. */
 export interface FetchHandler {
@@ -9,8 +10,12 @@ export interface FetchHandler {
 
 export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
-/** A `node:http` request listener for a universal handler. The request's signal fires when the client leaves. */
+/**
+ * A `node:http` request listener for a universal handler. The request's signal fires when the client leaves. Throws
+ * `invalid_config` for what has no `fetch`.
+ */
 export function toNodeHandler(handler: FetchHandler): NodeHandler {
+  checkMethods(handler ?? null, ["fetch"], "handler", "invalid_config");
   return getRequestListener(
     async (request, { outgoing }) => {
       await write(await handler.fetch(request), outgoing as ServerResponse);
