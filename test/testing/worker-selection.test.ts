@@ -67,6 +67,15 @@ testWorkerSelectionPolicy(
     }),
 );
 
-testWorkerSelectionPolicy("of chance", () => {
-  return new WorkerSelectionPolicy({ label: "any", picker: { pick: (ctx, rows) => ctx.randomBelow(rows.length) } });
+testWorkerSelectionPolicy("of two choices", () => {
+  return new WorkerSelectionPolicy({
+    label: "two choices",
+    picker: {
+      requiredInputs: LOAD,
+      pick(ctx, { length, load }) {
+        const [one, other] = [ctx.randomBelow(length), ctx.randomBelow(length)];
+        return load!.activeRequests[one]! <= load!.activeRequests[other]! ? one : other;
+      },
+    },
+  });
 });
