@@ -71,9 +71,8 @@ export function checkFrontendOptions(options: unknown): void {
 
 /** Checks the options of one model, which are at `prefix`. Throws `invalid_config` naming the field. */
 export function checkModel(options: unknown, what: string, prefix = ""): void {
-  checkOptions(options, what, prefix);
-  const name = shared.find((field) => Object.hasOwn(options as object, field));
-  if (name === undefined) return;
+  const name = shared.find((field) => Object.hasOwn(Object(options), field));
+  if (name === undefined) return checkOptions(options, what, prefix);
   const path = prefix + name;
   throw new WarmrouteError("invalid_config", `all models share ${name}: give it to the frontend`, { path });
 }
