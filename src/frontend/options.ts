@@ -72,9 +72,11 @@ export function checkFrontendOptions(options: unknown): void {
 /** Checks the options of one model, which are at `prefix`. Throws `invalid_config` naming the field. */
 export function checkModel(options: unknown, what: string, prefix = ""): void {
   const name = shared.find((field) => Object.hasOwn(Object(options), field));
-  if (name === undefined) return checkOptions(options, what, prefix);
-  const path = prefix + name;
-  throw new WarmrouteError("invalid_config", `all models share ${name}: give it to the frontend`, { path });
+  if (name !== undefined) {
+    const path = prefix + name;
+    throw new WarmrouteError("invalid_config", `all models share ${name}: give it to the frontend`, { path });
+  }
+  checkOptions(options, what, prefix);
 }
 
 const checkRouter = (router: unknown, path: string) =>

@@ -112,6 +112,21 @@ describe("warmroute serve", () => {
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
+  test("says on stderr that a worker died in the middle of its answer", async () => {
+    const worker = createServer((incoming, outgoing) => {
+      incoming.resume();
+      outgoing.write("half", () => outgoing.destroy());
+    }).listen(0, "127.0.0.1");
+    await once(worker, "listening");
+    const { port } = worker.address() as AddressInfo;
+    const { url, output } = await listening(["--worker", `http://127.0.0.1:${port}`, "--port", "0"]);
+    const answer = await post(url, "/v1/completions", { prompt: "quoted nowhere" }, { "x-request-id": "r1" });
+    expect(answer.status).toBe(200);
+    await expect(answer.text()).rejects.toThrow();
+    await expect.poll(() => output.stderr).toBe("r1: upstream_failed: worker 1 broke its answer off: UND_ERR_SOCKET\n");
+    worker.close();
+  });
+
   describe("with a worker that hangs", () => {
     const draining = "draining: 1 in flight; signal again to end now\n";
     /** Serves in front of a worker that takes requests and never answers, with one request on its way. */
