@@ -187,7 +187,7 @@ async function endAll(requests: readonly TestRequest[], random: Random): Promise
     const request = now[random.below(now.length)];
     if (!request) continue;
     ended.add(request);
-    endSomehow(request.selection!, random);
+    await endSomehow(request.selection!, random);
   }
 }
 

@@ -173,8 +173,14 @@ export async function classesSetBy(make: MakeClassifier): Promise<Set<string>> {
   return classes;
 }
 
-/** Ends a request in one of the ways in which requests end. */
-export function endSomehow({ booking }: Selection, random: Random): void {
+/** Ends a request in one of the ways in which requests end, some of them at the second worker that they were sent to. */
+export async function endSomehow(first: Selection, random: Random): Promise<void> {
+  let selection: Selection | undefined = first;
+  if (random.below(2) === 0) first.booking.sent();
+  // A retry that is refused has ended the request.
+  if (random.below(4) === 0) selection = await first.retry().catch(() => undefined);
+  if (!selection) return;
+  const { booking } = selection;
   if (random.below(2) === 0) booking.sent();
   if (random.below(2) === 0) booking.firstToken();
   if (random.below(2) === 0) booking.tokens(random.below(100));
