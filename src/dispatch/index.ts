@@ -7,6 +7,6 @@ export {
   joinUrl,
   shownUrl,
 } from "./dispatcher.js";
-export { eventsOf } from "./events.js";
+export { eventsOf, parseAnswer } from "./events.js";
 export { requestHeaders, responseHeaders } from "./headers.js";
 export { type TrackedBooking, type TrackOptions, trackResponse } from "./track.js";

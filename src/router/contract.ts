@@ -254,5 +254,6 @@ export interface Router extends AsyncDisposable {
   snapshot(options?: { include?: readonly SnapshotPart[] }): Uint8Array;
   /** Add the workers first: what the snapshot says of ranks that are not here is dropped. */
   restore(bytes: Uint8Array, options?: { parts?: readonly SnapshotPart[] }): RestoreResult;
+  /** Refuses new requests at once; what is live may end within `graceMs` (0 unless given), then it is aborted. */
   close(options?: { graceMs?: number }): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
-import { Dispatcher, dispatchOf, eventsOf } from "../dispatch/index.js";
+import { Dispatcher, dispatchOf, eventsOf, parseAnswer } from "../dispatch/index.js";
 import type { RouteOptions, Router, RouterOptions, Selection } from "./contract.js";
 import type { RouterEdge } from "./edge.js";
 import { hintsOf } from "./hints.js";
@@ -80,6 +80,6 @@ export class OpenAiCalls {
       });
     }
     if (/^text\/event-stream\b/.test(answer.headers.get("content-type") ?? "")) yield* eventsOf(answer.body!);
-    else yield await answer.json();
+    else yield parseAnswer(await answer.text());
   }
 }
