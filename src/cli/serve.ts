@@ -188,7 +188,10 @@ function logError(error: unknown, requestId: string): void {
   if (error.status < 500) return;
   const { url, reason } = error.details;
   const why = [error.message, url, reason].filter((part) => part !== undefined).join(": ");
-  process.stderr.write(`${requestId}: ${error.code}: ${why}\n`);
+  // A policy sees nothing that a request says, so its own words can tell nothing.
+  const { cause } = error;
+  const its = error.code === "policy_failed" && cause instanceof Error ? `\n${cause.stack ?? cause.message}` : "";
+  process.stderr.write(`${requestId}: ${error.code}: ${why}${its}\n`);
 }
 
 /** Resolves at the first SIGTERM or SIGINT; the second ends the process at once. */

@@ -16,6 +16,10 @@ export function register(registry) {
     scorers: [perRow(WorkerInputs.NONE, (_, rows, row) => -Number(rows.workerId(row)))],
     picker: lowestCost,
   }));
+  registry.registerWorkerSelection("careless", () => () => new WorkerSelectionPolicy({
+    label: "careless",
+    scorers: [perRow(WorkerInputs.LOAD, (_, { cache }, row) => cache.deviceOverlapBlocks[row])],
+  }));
   registry.registerWorkerSelection("no-worker", () => () => { throw new Error("no licence"); });
   registry.registerRequestClassifier("gate", ({ raw: { events } }) => () => ({
     classify(request) {
@@ -40,6 +44,7 @@ export function pluginFiles() {
     "last-worker.yaml": selects("aggregated", "last-worker"),
     "gated.yaml": selects("aggregated", "last-worker") + gate,
     "gate.yaml": gate,
+    "careless.yaml": selects("aggregated", "careless"),
     "no-worker.yaml": selects("aggregated", "no-worker"),
     "decode.yaml": selects("decode", "last-worker"),
     "misspelt.yaml": "worker_selektion: {}\n",

@@ -39,6 +39,26 @@ test("a policy and a classifier from a catalog decide", async () => {
   expect(events).toEqual([...served, "r4 aborted"]);
 });
 
+test("a policy that fails is told by its own error in the log, and by its code alone to the client", async () => {
+  const { url, child, output, exited } = await listening([
+    "--mock",
+    "1",
+    "--port",
+    "0",
+    "--policy",
+    path("careless.yaml"),
+    ...catalog,
+  ]);
+  const answer = await ask(url, "r1", "acme");
+  expect(answer.status).toBe(500);
+  expect(await answer.text()).not.toMatch(/deviceOverlapBlocks|careless\.mjs/);
+  child.kill("SIGTERM");
+  expect(await exited).toBe(0);
+  expect(output.stderr).toMatch(
+    /^r1: policy_failed: .*scorer 0.*\nTypeError: .*deviceOverlapBlocks.*\n +at .*catalog\.mjs:\d+/m,
+  );
+});
+
 test("the file may come from the environment, and an option goes before it", async () => {
   const env = { WARMROUTE_ROUTER_POLICY_CONFIG: path("misspelt.yaml") };
   const { exited, output } = start(["--mock", "1", "--port", "0", "--json", ...catalog], env);
