@@ -51,7 +51,7 @@ test("a server says where it listens, and closes", async () => {
   const server = await startServer({ fetch: () => new Response("ok"), port: 0 });
   expect(server.url).toBe(`http://127.0.0.1:${server.port}`);
   expect(await (await fetch(server.url)).text()).toBe("ok");
-  expect(await server.close({ graceMs: 2 ** 40 })).toBe(0);
+  expect(await server.close()).toBe(0);
   await expect(fetch(server.url)).rejects.toThrow();
 });
 
@@ -71,7 +71,7 @@ test("closing waits for what is in flight, and no longer than that for connectio
   const asked = fetch(server.url);
   await inFlight;
   let closed = false;
-  const closing = server.close({ graceMs: 60_000 }).then(() => {
+  const closing = server.close({ graceMs: 2 ** 40 }).then(() => {
     closed = true;
   });
   await new Promise((resolve) => setTimeout(resolve, 100));
