@@ -58,8 +58,8 @@ function parseSpec(spec: string): Partial<WorkerInput> {
   for (const setting of settings) {
     if (setting === "") throw wrong("nothing follows a comma");
     const [key = "", value = ""] = split(setting);
-    const set = Object.hasOwn(keys, key) ? keys[key] : undefined;
-    if (!set) throw wrong(`unknown key ${key}; known are ${Object.keys(keys).join(", ")}`);
+    const set = setterOf(key);
+    if (!set) throw wrong(`unknown key ${key}; known are ${Object.keys(keys).join(", ")}, label.NAME`);
     if (given.has(key)) throw wrong(`${key} is given twice`);
     given.add(key);
     try {
@@ -69,6 +69,16 @@ function parseSpec(spec: string): Partial<WorkerInput> {
     }
   }
   return worker;
+}
+
+/** What a key sets; `label.NAME` sets a label. */
+function setterOf(key: string): ((value: string, worker: WorkerInput) => void) | undefined {
+  const label = /^label\.(.+)$/.exec(key)?.[1];
+  if (label === undefined) return Object.hasOwn(keys, key) ? keys[key] : undefined;
+  return (value, worker) => {
+    if (value === "") throw new Error("needs a value");
+    worker.labels = { ...worker.labels, [label]: value };
+  };
 }
 
 function split(setting: string): [string, string] {

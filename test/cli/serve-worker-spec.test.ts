@@ -16,7 +16,16 @@ describe("a worker SPEC", () => {
     ]);
   });
 
+  test("may set labels, which policies read", () => {
+    expect(parseWorkerSpecs(["http://a,label.zone=east,label.a.b==x"])).toEqual([
+      { workerId: "1", url: "http://a", labels: { zone: "east", "a.b": "=x" } },
+    ]);
+  });
+
   test.each([
+    ["http://a,label.zone", "label.zone needs a value"],
+    ["http://a,label.=x", "unknown key label."],
+    ["http://a,label.z=1,label.z=2", "label.z is given twice"],
     ["localhost:8000", "http://"],
     ["ftp://a", "http://"],
     ["http://", "http://"],
