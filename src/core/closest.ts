@@ -1,8 +1,12 @@
+/** Comparing takes the product of the lengths, and nobody types a name that is longer. */
+const longest = 200;
+
 /**
  * The name that a mistyped one most likely meant: fewest edits, at most a third of its length or one; undefined if
  * there is none.
  */
 export function closest(name: string, names: Iterable<string>): string | undefined {
+  if (name.length > longest) return undefined;
   let best: string | undefined;
   // Of a single letter an edit leaves nothing to go by.
   let fewest = Math.min(name.length, Math.max(1, Math.floor(name.length / 3)) + 1);

@@ -34,12 +34,25 @@ export function parseU32(value: unknown, path: string, code: ErrorCode = "invali
   return value;
 }
 
-/** A short form of any value for a message: never more than 40 characters of it. */
+/** A text of any length as a message quotes it: at most 200 characters. */
+export const shortened = (text: string): string => (text.length > 200 ? `${text.slice(0, 197)}...` : text);
+
+/** A short form of any value for a message: never more than 40 characters of it. Never throws. */
 export function describe(value: unknown): string {
   let text: string;
-  if (typeof value === "string") text = JSON.stringify(value);
+  if (typeof value === "string") text = JSON.stringify(value.length > 40 ? value.slice(0, 41) : value);
   else if (typeof value === "bigint") text = `${value}n`;
-  else if (typeof value === "object" && value !== null) text = Array.isArray(value) ? "an array" : "an object";
+  else if (typeof value === "function") text = "a function";
+  else if (typeof value === "object" && value !== null) text = isArray(value) ? "an array" : "an object";
   else text = String(value);
   return text.length > 40 ? `${text.slice(0, 37)}...` : text;
+}
+
+function isArray(value: object): boolean {
+  try {
+    return Array.isArray(value);
+  } catch {
+    // A proxy that was revoked.
+    return false;
+  }
 }

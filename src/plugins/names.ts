@@ -1,4 +1,5 @@
 // Names of types and instances, and how lists of them are written.
+import { shortened } from "../core/ids.js";
 
 /** What a family, class, bucket, instance or type may be called (spec: plugins.md §1.5). */
 export const identifier = /^[A-Za-z0-9_.-]+$/;
@@ -10,7 +11,8 @@ export const DEFAULT = "default";
 export const sortedNames = (names: Iterable<string>): string[] => [...names].sort(byCodePoint);
 
 /** Names as an error lists them. */
-export const listed = (names: readonly string[]): string => (names.length === 0 ? "<none>" : names.join(", "));
+export const listed = (names: readonly string[]): string =>
+  names.length === 0 ? "<none>" : names.map(shortened).join(", ");
 
 /** The order of UTF-8 bytes is that of code points; that of JavaScript's own comparison is not, beyond U+FFFF. */
 function byCodePoint(a: string, b: string): number {

@@ -26,9 +26,6 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** A path as a message names it; one key can be as long as the file. */
-export const shortened = (path: string): string => (path.length > 200 ? `${path.slice(0, 197)}...` : path);
-
 /** By line, then column; what stands in no file comes first. */
 export const inFileOrder = (problems: readonly PolicyProblem[]): PolicyProblem[] =>
   [...problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));

@@ -1,6 +1,7 @@
 // Plugins by name: catalogs register providers, and a policy file's names are resolved with them.
 import { WarmrouteError } from "../core/errors.js";
-import { describe } from "../core/ids.js";
+import { disown, isPromise, isWarmrouteError, reasonOf } from "../core/foreign.js";
+import { describe, shortened } from "../core/ids.js";
 import { type WorkerRole, workerRoles } from "../core/types.js";
 import type { RouterPlugins } from "./bundle.js";
 import { type KindName, kindNames, type ProviderOf, pluginKinds } from "./kinds.js";
@@ -8,7 +9,7 @@ import { DEFAULT, sortedNames } from "./names.js";
 import type { ResolveOptions } from "./overrides.js";
 import type { RouterPolicy } from "./policy/contract.js";
 import type { RequestClassifierProvider } from "./request-classifier/contract.js";
-import { ignoreRejection, type Providers, type Resolution, resolve } from "./resolve.js";
+import { type Providers, type Resolution, resolve } from "./resolve.js";
 import { defaultSelection, registerBuiltIns } from "./worker-selection/built-in.js";
 import type { WorkerSelectionFactory, WorkerSelectionProvider } from "./worker-selection/contract.js";
 
@@ -56,10 +57,12 @@ export class RouterPluginRegistry implements Providers {
       throw new WarmrouteError("reserved_default", message, { details: { name } });
     }
     if (this.#providers[kind].has(name)) {
-      throw new WarmrouteError("duplicate", `the ${noun} ${name} is registered already`, { details: { name } });
+      throw new WarmrouteError("duplicate", `the ${noun} ${shortened(name)} is registered already`, {
+        details: { name },
+      });
     }
     if (typeof provider !== "function") {
-      const message = `the provider of the ${noun} ${name} must be a function, not ${describe(provider)}`;
+      const message = `the provider of the ${noun} ${shortened(name)} must be a function, not ${describe(provider)}`;
       throw new WarmrouteError("invalid_plugin", message, { details: { name } });
     }
     this.#providers[kind].set(name, provider);
@@ -115,19 +118,19 @@ export function createRegistry(...catalogs: readonly Catalog[]): RouterPluginReg
   const registry = new RouterPluginRegistry({ defaultSelection });
   registerBuiltIns(registry);
   catalogs.forEach((catalog, i) => {
-    const register: unknown = typeof catalog === "function" ? catalog : catalog?.register;
     const invalid = (what: string, cause?: unknown) =>
       new WarmrouteError("invalid_plugin", `catalog ${i + 1} ${what}`, { path: `catalogs[${i}]`, cause });
-    if (typeof register !== "function") throw invalid("has no register function");
     let answer: unknown;
     try {
-      answer = register.call(catalog, registry);
+      const register: unknown = typeof catalog === "function" ? catalog : catalog?.register;
+      if (typeof register !== "function") throw invalid("has no register function");
+      answer = Reflect.apply(register, catalog, [registry]);
     } catch (error) {
-      if (error instanceof WarmrouteError) throw error;
-      throw invalid(`fails to register: ${error instanceof Error ? error.message : String(error)}`, error);
+      if (isWarmrouteError(error)) throw error;
+      throw invalid(`fails to register: ${reasonOf(error)}`, error);
     }
-    if (typeof (answer as PromiseLike<unknown> | undefined)?.then === "function") {
-      ignoreRejection(answer);
+    if (isPromise(answer)) {
+      disown(answer);
       throw invalid("registers later: register must be done when it returns");
     }
   });

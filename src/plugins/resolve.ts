@@ -1,6 +1,7 @@
 // From the names in a policy file to factories (spec: plugins.md §1.6).
 import { WarmrouteError } from "../core/errors.js";
-import { describe } from "../core/ids.js";
+import { disown, isPromise, reasonOf } from "../core/foreign.js";
+import { describe, shortened } from "../core/ids.js";
 import type { WorkerRole } from "../core/types.js";
 import { type RouterPluginParts, RouterPlugins } from "./bundle.js";
 import {
@@ -157,10 +158,11 @@ function make<K extends KindName>(
 ): FactoryOf<K> {
   const { type, typeAt } = spec;
   const { noun } = pluginKinds[kind];
+  const named = shortened(type);
   const provider = providers.provider(kind, type);
   if (!provider) {
     const available = providers.types()[kind];
-    const message = `${typeAt.path} is no registered ${noun}: ${type}; registered types: ${listed(available)}`;
+    const message = `${typeAt.path} is no registered ${noun}: ${named}; registered types: ${listed(available)}`;
     throw problemsError([{ code: "unknown_type", ...typeAt, message, ...suggest(type, available) }], {
       file,
       details: { name: type, available },
@@ -172,7 +174,7 @@ function make<K extends KindName>(
     factory = provider(pluginParameters(spec, file));
   } catch (cause) {
     if (isRefusal(cause)) throw cause;
-    const message = `the ${noun} ${type} refuses its parameters: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const message = `the ${noun} ${named} refuses its parameters: ${reasonOf(cause)}`;
     throw problemsError([{ code: "provider", ...parametersAt, message, provider: type }], {
       file,
       details: { type, cause },
@@ -180,14 +182,10 @@ function make<K extends KindName>(
     });
   }
   if (typeof factory === "function") return factory as FactoryOf<K>;
-  ignoreRejection(factory);
-  const message = `the provider of the ${noun} ${type} must return a factory, which is a function, not ${describe(factory)}`;
+  if (isPromise(factory)) disown(factory);
+  const given = isPromise(factory) ? "a promise" : describe(factory);
+  const message = `the provider of the ${noun} ${named} must return a factory, which is a function, not ${given}`;
   throw problemsError([{ code: "invalid_plugin", ...typeAt, message, provider: type }], { file, details: { type } });
-}
-
-/** A promise that nobody waits for must not end the process. */
-export function ignoreRejection(value: unknown): void {
-  if (value instanceof Promise) value.catch(() => {});
 }
 
 /** One factory for all roles: each its own policy, else the default one. */

@@ -1,10 +1,10 @@
 // What a schema refused, in the project's codes and words.
 import { closest } from "../core/closest.js";
 import type { ErrorCode } from "../core/errors.js";
-import { describe } from "../core/ids.js";
+import { describe, shortened } from "../core/ids.js";
 import { identifier } from "./names.js";
 import type { ParameterIssue } from "./parameters.js";
-import { pathText, shortened } from "./problem.js";
+import { pathText } from "./problem.js";
 
 /** A problem before it is placed in a document. */
 export interface SchemaProblem {

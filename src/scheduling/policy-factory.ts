@@ -1,6 +1,7 @@
 // Building a pool with its policy: the factory's call, and what may go wrong in it.
 import type { Clock } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
+import { disown, isPromise, reasonOf } from "../core/foreign.js";
 import { describe } from "../core/ids.js";
 import type { Logger } from "../core/log.js";
 import type { RoutingPartition } from "../core/types.js";
@@ -21,9 +22,16 @@ export function makePolicy(factory: WorkerSelectionFactory, init: WorkerSelectio
       details: { model, routingGroup, role: init.role },
     });
   }
-  if (policy instanceof WorkerSelectionPolicy) return policy;
-  const given = describe(policy);
-  throw new WarmrouteError("invalid_plugin", `a worker-selection factory must return a policy, not ${given}`);
+  const invalid = (given: string, cause?: unknown) =>
+    new WarmrouteError("invalid_plugin", `a worker-selection factory must return a policy, not ${given}`, { cause });
+  try {
+    if (policy instanceof WorkerSelectionPolicy) return policy;
+  } catch (cause) {
+    throw invalid(`what cannot be read: ${reasonOf(cause)}`, cause);
+  }
+  if (!isPromise(policy)) throw invalid(describe(policy));
+  disown(policy);
+  throw invalid("a promise; it must not be async");
 }
 
 export interface PoolOptions extends Omit<SelectionCoreOptions, "policy"> {

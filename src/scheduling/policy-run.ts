@@ -1,5 +1,6 @@
 // One selection by a policy's components: filters → scorers → picker, over the kernel's candidates.
 import { WarmrouteError } from "../core/errors.js";
+import { disown, isPromise } from "../core/foreign.js";
 import { describe } from "../core/ids.js";
 import type { Kernel } from "../kernel/kernel.js";
 import { Status } from "../kernel/status.js";
@@ -132,7 +133,7 @@ export class PolicyRun {
         const loan = Loan.begin();
         try {
           const given: unknown = scorers[i]!.score(ctx, lend(loan, rows[i]!), lend(loan, scratch));
-          if (isPromise(given)) throw new TypeError("score() returned a promise; components are synchronous");
+          if (isPromise(given)) throw new TypeError(`score() must return nothing, not ${kindOf(given)}`);
         } catch (cause) {
           throw this.#failure("scorer", i, cause);
         } finally {
@@ -193,15 +194,10 @@ function unionOf(inputs: readonly WorkerInputs[]): WorkerInputs {
   return inputs.reduce((all, one) => all | one, WorkerInputs.NONE);
 }
 
-/** Whether a component was asynchronous; what its promise ends with concerns nobody any more. */
-function isPromise(value: unknown): boolean {
-  if (typeof value !== "object" || value === null || !("then" in value)) return false;
-  Promise.resolve(value).catch(() => {});
-  return true;
-}
-
 /** A number as it is, anything else by its kind. */
 function kindOf(value: unknown): string {
   if (typeof value === "number" || value === undefined || value === null) return String(value);
-  return isPromise(value) ? "a promise" : `a ${typeof value}`;
+  if (!isPromise(value)) return `a ${typeof value}`;
+  disown(value);
+  return "a promise";
 }

@@ -1,5 +1,6 @@
 import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
+import { disown, isPromise } from "../core/foreign.js";
 import { describe, parseU64, type U64Input } from "../core/ids.js";
 import { consoleLogger, type Logger } from "../core/log.js";
 import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
@@ -91,10 +92,13 @@ export class SelectionCore implements Pool, BookingOwner {
 
   /** Tells the policy that a slot means nothing any more, or soon another rank. */
   #slotReleased(slot: number): void {
-    try {
-      this.policy.onSlotReleased?.(slot);
-    } catch (error) {
+    const failed = (error: unknown) =>
       this.#log.error("a worker-selection policy failed in onSlotReleased", { policy: this.policy.label, slot, error });
+    try {
+      const answer: unknown = this.policy.onSlotReleased?.(slot);
+      if (isPromise(answer)) disown(answer, failed);
+    } catch (error) {
+      failed(error);
     }
   }
 

@@ -6,6 +6,13 @@ import type { PoolBooking } from "../../src/scheduling/booking.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
 import { coded, costs, holds, nextDraw, noted, picks, policyPool as poolOf, prompt } from "./pool.js";
 
+const doNotLook = () => {
+  throw new Error("do not look");
+};
+const hostile = new Proxy({}, { has: doNotLook, get: doNotLook, getPrototypeOf: doNotLook });
+const oddPromise = () =>
+  Object.defineProperty(Promise.reject(1), "constructor", { get: doNotLook, configurable: true });
+
 const { CACHE, LOAD } = WorkerInputs;
 const tokens = prompt(1, 4);
 
@@ -73,6 +80,8 @@ describe("a component that errs", () => {
     ["a picker returns Infinity", { picker: picks(Number.POSITIVE_INFINITY) }, badRow(Number.POSITIVE_INFINITY)],
     ["a picker returns a string", { picker: picks("0") }, badRow("a string")],
     ["a picker returns a bigint", { picker: picks(0n) }, badRow("a bigint")],
+    ["a picker returns a proxy", { picker: { pick: () => hostile as never } }, badRow("a object")],
+    ["a picker returns a promise like no other", { picker: { pick: oddPromise as never } }, badRow("a promise")],
     ["a picker is async", { picker: { pick: (async () => 0) as never } }, badRow("a promise")],
     ["randomBelow(0)", { picker: { pick: (ctx) => ctx.randomBelow(0) } }, failed("picker", 0)],
     ["a row that is none", { picker: { pick: (_, rows) => Number(rows.workerId(9)) } }, failed("picker", 0)],

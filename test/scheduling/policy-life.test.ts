@@ -7,7 +7,10 @@ import type { WorkerSelectionInit } from "../../src/plugins/worker-selection/con
 import { lowestCost } from "../../src/plugins/worker-selection/lowest-cost.js";
 import { WorkerSelectionPolicy } from "../../src/plugins/worker-selection/policy.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
+import { forbidUnhandledRejections, settle } from "./classifier/harness.js";
 import { coded, corePool, custom, nextDraw, policyPool, prompt, SIZE, workers } from "./pool.js";
+
+forbidUnhandledRejections();
 
 /** A logger that keeps what it is told. */
 function listening(): { log: Logger; errors: [string, unknown][] } {
@@ -73,6 +76,17 @@ describe("the factory", () => {
     expect(() => corePool({ policy: () => garbage as never })).toThrow(coded("invalid_plugin"));
   });
 
+  it("that returns what cannot be looked at is refused", () => {
+    const policy = () => new Proxy({}, { getPrototypeOf: () => expect.fail("do not look") });
+    expect(() => corePool({ policy: policy as never })).toThrow(coded("invalid_plugin"));
+  });
+
+  it("that is async is refused, and leaves no rejection behind", async () => {
+    const policy = async () => Promise.reject(new Error("no"));
+    expect(() => corePool({ policy: policy as never })).toThrow(coded("invalid_plugin"));
+    await settle();
+  });
+
   it("makes a policy of its own for every pool", () => {
     const made: WorkerSelectionPolicy[] = [];
     const policy = () => {
@@ -135,6 +149,16 @@ describe("slots", () => {
     core.removeRank("1", 0);
     expect(errors).toEqual([[expect.stringContaining("onSlotReleased"), { policy: "test", slot: 0, error }]]);
     expect(core.loads().map((row) => row.workerId)).toEqual(["2"]);
+  });
+
+  it("a rejection is logged, too", async () => {
+    const { log, errors } = listening();
+    const error = new Error("no");
+    const policy = custom({ onSlotReleased: (async () => Promise.reject(error)) as () => void });
+    const core = corePool({ log, workers: workers(2), policy });
+    core.removeRank("1", 0);
+    await settle();
+    expect(errors).toEqual([[expect.stringContaining("onSlotReleased"), { policy: "test", slot: 0, error }]]);
   });
 
   it("may be answered with a call of the pool", () => {

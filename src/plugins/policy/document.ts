@@ -14,7 +14,8 @@ import {
   type Scalar,
 } from "yaml";
 import type { ErrorCode } from "../../core/errors.js";
-import { type PolicyProblem, pathText, shortened } from "../problem.js";
+import { shortened } from "../../core/ids.js";
+import { type PolicyProblem, pathText } from "../problem.js";
 import { unknownKey } from "../schema-issues.js";
 import type { Place } from "./contract.js";
 
@@ -206,7 +207,7 @@ class Reader {
     const target = this.#anchors.get(name);
     if (target) return target;
     const fault = this.#anchors.has(name) ? "stands within what it stands for" : "has no anchor before it";
-    throw new Stop("syntax", at, `the alias *${name} ${fault}`);
+    throw new Stop("syntax", at, `the alias *${shortened(name)} ${fault}`);
   }
 
   /** Aliases are not copied, but whoever walks the value meets each again. */

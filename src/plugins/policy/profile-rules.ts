@@ -1,4 +1,5 @@
 // What the buckets and classes of one profile ask of one another (spec: plugins.md §2.4).
+import { shortened } from "../../core/ids.js";
 import type { SchemaProblem } from "../schema-issues.js";
 import { suggest } from "../schema-issues.js";
 import { asList, asMapping, asName, choices, type Mapping, type Path, problem, repeats } from "./rule.js";
@@ -92,14 +93,14 @@ function familyRules(profile: Mapping, path: Path, classes: readonly Class[]): S
   const problems: SchemaProblem[] = [];
   for (const { path, name, isExplicit } of classes) {
     if (!isExplicit || name === undefined || !families.has(name)) continue;
-    const fault = `is also the family ${name}: a request that names it could mean either`;
+    const fault = `is also the family ${shortened(name)}: a request that names it could mean either`;
     problems.push(problem("name_clash", [...path, "name"], "value", fault));
   }
   const fallback = asName(profile.default_policy_family);
   const allKnown =
     classes.length > 0 && classes.every(({ family, isExplicit, lacks }) => family ?? isExplicit ?? lacks);
   if (fallback === undefined || !allKnown || families.has(fallback)) return problems;
-  const fault = `names no family of a class: ${fallback}; families: ${choices(families)}`;
+  const fault = `names no family of a class: ${shortened(fallback)}; families: ${choices(families)}`;
   const at = [...path, "default_policy_family"];
   return [...problems, problem("unknown_reference", at, "value", fault, suggest(fallback, families))];
 }
@@ -117,14 +118,14 @@ function matrixRules(buckets: readonly (string | undefined)[], classes: readonly
       problems.push(problem("missing_key", [...at, lacks], "key", `is missing: it goes with ${given}`));
     }
     if (bucketsKnown && bucket !== undefined && !known.has(bucket)) {
-      const fault = `names no bucket: ${bucket}; buckets: ${listing}`;
+      const fault = `names no bucket: ${shortened(bucket)}; buckets: ${listing}`;
       problems.push(problem("unknown_reference", [...at, "cache_bucket"], "value", fault, suggest(bucket, known)));
     }
     if (family === undefined || bucket === undefined) return;
     const first = cells.get(cellOf(family, bucket));
     if (first === undefined) cells.set(cellOf(family, bucket), i);
     else {
-      const fault = `is a second class for the family ${family} and the bucket ${bucket}, after policy_classes[${first}]`;
+      const fault = `is a second class for ${cellText(family, bucket)}, after policy_classes[${first}]`;
       problems.push(problem("duplicate_cell", at, "value", fault));
     }
   });
@@ -146,13 +147,16 @@ function gaps(
   for (const family of families) {
     for (const bucket of buckets) {
       if (cells.has(cellOf(family, bucket))) continue;
-      const fault = `has no class for the family ${family} and the bucket ${bucket}`;
+      const fault = `has no class for ${cellText(family, bucket)}`;
       problems.push(problem("incomplete_matrix", path, "key", fault));
       if (problems.length === mostGaps) return problems;
     }
   }
   return problems;
 }
+
+const cellText = (family: string, bucket: string) =>
+  `the family ${shortened(family)} and the bucket ${shortened(bucket)}`;
 
 /** No name has a space. */
 const cellOf = (family: string, bucket: string) => `${family} ${bucket}`;

@@ -1,7 +1,8 @@
 // What the rules have in common: values that may be of any type, and the problems they find.
 import type { ErrorCode } from "../../core/errors.js";
+import { shortened } from "../../core/ids.js";
 import { identifier, listed, sortedNames } from "../names.js";
-import { pathText, shortened } from "../problem.js";
+import { pathText } from "../problem.js";
 import type { SchemaProblem } from "../schema-issues.js";
 
 export type Mapping = Readonly<Record<string, unknown>>;

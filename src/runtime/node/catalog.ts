@@ -3,6 +3,8 @@ import { createRequire } from "node:module";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { WarmrouteError } from "../../core/errors.js";
+import { reasonOf } from "../../core/foreign.js";
+import { shortened } from "../../core/ids.js";
 import type { Catalog } from "../../plugins/registry.js";
 
 /**
@@ -15,7 +17,7 @@ export async function loadCatalog(pathOrPackage: string): Promise<Catalog> {
   try {
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
-    throw invalid(pathOrPackage, `fails to load: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw invalid(pathOrPackage, `fails to load: ${reasonOf(cause)}`, cause);
   }
   if (typeof module.register !== "function") throw invalid(pathOrPackage, "exports no register function");
   return module as Catalog;
@@ -65,7 +67,10 @@ function targetOf(target: unknown): string | undefined {
 }
 
 const missing = (name: string, reason: string, cause?: unknown) =>
-  new WarmrouteError("unreadable", `cannot load the catalog ${JSON.stringify(name)}: ${reason}`, { path: name, cause });
+  new WarmrouteError("unreadable", `cannot load the catalog ${JSON.stringify(shortened(name))}: ${reason}`, {
+    path: name,
+    cause,
+  });
 
 const invalid = (name: string, fault: string, cause?: unknown) =>
-  new WarmrouteError("invalid_plugin", `the catalog ${name} ${fault}`, { path: name, cause });
+  new WarmrouteError("invalid_plugin", `the catalog ${shortened(name)} ${fault}`, { path: name, cause });

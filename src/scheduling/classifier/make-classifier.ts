@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../../core/errors.js";
+import { disown, isPromise, reasonOf } from "../../core/foreign.js";
 import { describe } from "../../core/ids.js";
 import type {
   RequestClassifier,
@@ -9,7 +10,7 @@ import type {
 const methods = ["classify", "onEvent", "close"] as const;
 
 /**
- * One router's classifier. Throws `provider` when the factory throws, and `invalid_plugin` when it answers
+ * One router's classifier, its methods read once. Throws `provider` when the factory throws, and `invalid_plugin` when it answers
  * anything but an object whose classify, onEvent and close are functions where they exist.
  */
 export function makeClassifier(
@@ -20,23 +21,29 @@ export function makeClassifier(
   try {
     made = factory(context);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : describe(cause);
-    throw new WarmrouteError("provider", `the factory of the request classifier threw: ${why}`, { cause });
+    throw new WarmrouteError("provider", `the factory of the request classifier threw: ${reasonOf(cause)}`, { cause });
   }
   if (typeof made !== "object" || made === null) {
     throw garbage(`answered ${describe(made)}, not a classifier`);
   }
-  if ("then" in made && typeof made.then === "function") {
-    Promise.resolve(made).catch(() => {});
+  if (isPromise(made)) {
+    disown(made);
     throw garbage("answered a promise; it must not be async");
   }
-  for (const method of methods) {
-    const value: unknown = (made as Record<string, unknown>)[method];
-    if (value !== undefined && typeof value !== "function") {
-      throw garbage(`answered a classifier whose ${method} is no function`);
+  const classifier: Record<string, unknown> = {};
+  for (const name of methods) {
+    let method: unknown;
+    try {
+      method = (made as Record<string, unknown>)[name];
+    } catch (cause) {
+      throw garbage(`answered a classifier whose ${name} cannot be read: ${reasonOf(cause)}`, cause);
     }
+    if (method === undefined) continue;
+    if (typeof method !== "function") throw garbage(`answered a classifier whose ${name} is no function`);
+    classifier[name] = Function.prototype.bind.call(method, made);
   }
-  return made as RequestClassifier;
+  return classifier;
 }
 
-const garbage = (what: string) => new WarmrouteError("invalid_plugin", `the factory of the request classifier ${what}`);
+const garbage = (what: string, cause?: unknown) =>
+  new WarmrouteError("invalid_plugin", `the factory of the request classifier ${what}`, { cause });

@@ -13,6 +13,10 @@ const context: RequestClassifierContext = {
   workers: () => [],
 };
 
+const unreadable = () => {
+  throw Object.create(null);
+};
+
 describe("a factory that answers garbage", () => {
   const rows: [name: string, made: unknown, message: RegExp][] = [
     ["nothing", undefined, /answered undefined/],
@@ -20,6 +24,7 @@ describe("a factory that answers garbage", () => {
     ["a number", 3, /answered 3,/],
     ["a function", () => {}, /answered/],
     ["a promise", Promise.resolve({}), /must not be async/],
+    ["a classify that cannot be read", Object.defineProperty({}, "classify", { get: unreadable }), /read: an object/],
     ["classify that is no function", { classify: 3 }, /whose classify is no function/],
     ["onEvent that is no function", { onEvent: null }, /whose onEvent is no function/],
     ["close that is no function", { close: "x" }, /whose close is no function/],
@@ -46,13 +51,23 @@ test.each([new Error("bad luck"), "bad luck", undefined])("a factory that throws
   expect(() => makeClassifier(factory, context)).toThrow(expect.objectContaining(expected));
 });
 
-test("a factory gets the context, and what it makes is passed on as it is", () => {
+test("a factory gets the context, and methods are read once, as those of what it made", async () => {
+  const given: unknown[] = [];
+  let reads = 0;
   class Gate {
-    constructor(readonly context: RequestClassifierContext) {}
-    onEvent() {}
+    readonly #closed = "closed";
+    get close() {
+      reads++;
+      return () => void given.push(this.#closed);
+    }
   }
-  const made = makeClassifier((given) => new Gate(given), context);
-  expect(made).toBeInstanceOf(Gate);
-  expect((made as Gate).context).toBe(context);
+  const made = makeClassifier((context) => {
+    given.push(context);
+    return new Gate();
+  }, context);
+  await made.close!();
+  await made.close!();
+  expect(given).toEqual([context, "closed", "closed"]);
+  expect(reads).toBe(1);
   expect(makeClassifier(() => ({}), context)).toEqual({});
 });
