@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
+import { reasonOf } from "../core/foreign.js";
 import { describe } from "../core/ids.js";
 import { WorkerInputs } from "../plugins/worker-selection/components.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
@@ -21,15 +22,21 @@ export function inputsOf(policy: WorkerSelectionPolicy): { filters: WorkerInputs
 }
 
 function read(policy: WorkerSelectionPolicy, what: string, component: unknown, method: string): WorkerInputs {
-  const of = `the ${what} of the policy ${describe(policy.label)}`;
+  const invalid = (fault: string, cause?: unknown) =>
+    new WarmrouteError("invalid_plugin", `the ${what} of the policy ${describe(policy.label)} ${fault}`, { cause });
   const found = component as Record<string, unknown> | null | undefined;
-  if (typeof found?.[method] !== "function") throw new WarmrouteError("invalid_plugin", `${of} has no ${method}()`);
-  const { requiredInputs = WorkerInputs.NONE } = found;
-  if (typeof requiredInputs === "number" && Number.isInteger(requiredInputs) && (requiredInputs & ~everything) === 0) {
-    return requiredInputs;
+  let act: unknown;
+  let inputs: unknown;
+  try {
+    act = found?.[method];
+    inputs = found?.requiredInputs;
+  } catch (cause) {
+    throw invalid(`cannot be read: ${reasonOf(cause)}`, cause);
   }
-  throw new WarmrouteError(
-    "invalid_plugin",
-    `${of} requires ${describe(requiredInputs)}, which is no set of WorkerInputs`,
-  );
+  if (typeof act !== "function") throw invalid(`has no ${method}()`);
+  if (inputs === undefined) return WorkerInputs.NONE;
+  // Beyond 32 bits `&` sees only the lowest.
+  const isNumber = typeof inputs === "number" && Number.isInteger(inputs) && inputs >= 0 && inputs <= everything;
+  if (isNumber && ((inputs as number) & ~everything) === 0) return inputs as number;
+  throw invalid(`requires ${describe(inputs)}, which is no set of WorkerInputs`);
 }

@@ -1,5 +1,6 @@
 // Filters → scorers → picker, and what each of them sees (spec: plugins.md §3).
 import { describe, expect, it } from "vitest";
+import { FrozenMap } from "../../src/core/frozen-map.js";
 import type { SelectionContext, WorkerPicker, WorkerScorer } from "../../src/plugins/worker-selection/components.js";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
 import { guardViews } from "../../src/plugins/worker-selection/guarded-views.js";
@@ -75,7 +76,8 @@ describe("the pipeline", () => {
     const seen: SelectionContext[] = [];
     const core = poolOf({ picker: { pick: (ctx) => noted(seen, ctx, 0) } });
     const sessionContext = { sessionId: "s", sessionFinal: false };
-    const attributes = new Map([["tenant", "a"]]);
+    const attributes = new FrozenMap([["tenant", "a"]]);
+    const none = new FrozenMap([]);
     core.select({ tokens: prompt(1, 2, 1) });
     core.select({
       tokens,
@@ -91,14 +93,14 @@ describe("the pipeline", () => {
     const functions = { random: expect.any(Function), randomBelow: expect.any(Function) };
     const plain = { blockSize: SIZE, tracksPrefillTokens: true, priorityJump: 0, strictPriority: 0 };
     expect(seen).toEqual([
-      { ...plain, promptTokens: 33, requestBlocks: 3, attributes: new Map(), ...functions },
+      { ...plain, promptTokens: 33, requestBlocks: 3, attributes: none, ...functions },
       {
         ...{ promptTokens: 64, requestBlocks: 4, blockSize: SIZE, tracksPrefillTokens: false },
         ...{ sessionContext, attributes, affinityTarget: { workerId: "3" }, expectedOutputTokens: 7 },
         ...{ priorityJump: -1.5, strictPriority: 2, routerTemperatureOverride: 0.5, ...functions },
       },
       {
-        ...{ ...plain, promptTokens: 64, requestBlocks: 4, attributes: new Map(), ...functions },
+        ...{ ...plain, promptTokens: 64, requestBlocks: 4, attributes: none, ...functions },
         ...{ affinityTarget: { workerId: "1", dpRank: 0 }, pinnedWorker: { workerId: "2", dpRank: 0 } },
       },
     ]);
@@ -244,6 +246,14 @@ describe("inputs", () => {
 
   it.each([
     ["an unknown bit", { scorers: [{ requiredInputs: 8, score() {} }] }],
+    ["a large number", { scorers: [{ requiredInputs: 256, score() {} }] }],
+    [
+      "2³² and more, of which only the lowest bits are known",
+      { scorers: [{ requiredInputs: 2 ** 32 + 1, score() {} }] },
+    ],
+    ["2⁴⁰", { filters: [{ requiredInputs: 2 ** 40, keep: () => true }] }],
+    ["2⁵³", { picker: { requiredInputs: 2 ** 53, pick: () => 0 } }],
+    ["what cannot be read", { scorers: [new Proxy({}, { get: () => expect.fail("do not look") }) as never] }],
     ["a fraction", { scorers: [{ requiredInputs: 1.5, score() {} }] }],
     ["a negative number", { filters: [{ requiredInputs: -1, keep: () => true }] }],
     ["a list", { scorers: [{ requiredInputs: ["CACHE"] as never, score() {} }] }],
