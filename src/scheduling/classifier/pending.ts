@@ -14,7 +14,7 @@ const HEARTBEAT_MS = 100;
 export class PendingClassification {
   readonly #lifecycle: RequestLifecycle;
   readonly #signal: AbortSignal | undefined;
-  readonly #heartbeat = setInterval(() => this.wake(), HEARTBEAT_MS);
+  readonly #heartbeat: ReturnType<typeof setInterval>;
   readonly #timeout: ReturnType<typeof setTimeout> | undefined;
   readonly #onAbort = () => {
     this.stop(this.#signal!.reason);
@@ -27,9 +27,16 @@ export class PendingClassification {
   #wake = () => {};
   #reject: (reason: unknown) => void = () => {};
 
-  constructor(lifecycle: RequestLifecycle, signal: AbortSignal | undefined, timeoutMs: number | undefined) {
+  /** `look` is called again and again while it waits. */
+  constructor(
+    lifecycle: RequestLifecycle,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+    look: (pending: PendingClassification) => void,
+  ) {
     this.#lifecycle = lifecycle;
     this.#signal = signal;
+    this.#heartbeat = setInterval(() => look(this), HEARTBEAT_MS);
     if (timeoutMs !== undefined) this.#timeout = setTimeout(() => this.stop(timedOut()), timeoutMs);
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener("abort", this.#onAbort);
@@ -38,7 +45,7 @@ export class PendingClassification {
   // Both waits return a plain promise, so that whoever awaits it goes on a microtask after it is settled. A stop may
   // come even then: call `assertGoing` first.
 
-  /** Waits until `wake` is called, or a little while. */
+  /** Waits until `wake` is called. */
   turn(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve;

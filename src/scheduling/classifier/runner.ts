@@ -65,8 +65,8 @@ export class ClassifierRunner implements LifecycleOwner {
   /** The last lifecycle of each id, while its terminal event is on its way. */
   readonly #ending = new Map<string, RequestLifecycle>();
   readonly #pending = new Map<RequestLifecycle, PendingClassification>();
-  /** Those that wait for their turn. */
-  readonly #waiting = new Set<PendingClassification>();
+  /** Those that wait until the plugin is free, in the order in which they came. */
+  #line = new Set<PendingClassification>();
   readonly #bypassed = new Map<string, number>();
   #calling = false;
   #closed = false;
@@ -85,7 +85,7 @@ export class ClassifierRunner implements LifecycleOwner {
       timeoutMs: classifyTimeoutMs,
       released: (ended) => {
         if (ended) this.#told(ended);
-        this.#wakeAll();
+        this.#wakeLine();
       },
     });
   }
@@ -159,7 +159,7 @@ export class ClassifierRunner implements LifecycleOwner {
       throw pluginFailed(cause);
     } finally {
       this.#calling = false;
-      this.#wakeAll();
+      this.#wakeLine();
     }
   }
 
@@ -170,7 +170,12 @@ export class ClassifierRunner implements LifecycleOwner {
     signal: AbortSignal | undefined,
     called?: PluginCall,
   ): Promise<ClassifyOverrides> {
-    const pending = new PendingClassification(lifecycle, signal, this.#options.classifyTimeoutMs);
+    const { classifyTimeoutMs } = this.#options;
+    const pending = new PendingClassification(lifecycle, signal, classifyTimeoutMs, (pending) => {
+      this.#events.checkTime();
+      // On workerd whoever should have waked it may be gone.
+      if (this.#mayCall(lifecycle)) pending.wake();
+    });
     this.#pending.set(lifecycle, pending);
     // The plugin may have ended it while it was called.
     if (!lifecycle.live) pending.stop(lifecycleEnded());
@@ -195,13 +200,12 @@ export class ClassifierRunner implements LifecycleOwner {
   async #turn(lifecycle: RequestLifecycle, input: ClassifyInput, pending: PendingClassification): Promise<PluginCall> {
     try {
       do {
-        this.#waiting.add(pending);
+        if (lifecycle.mayBeClassified) this.#line.add(pending);
         await pending.turn();
         pending.assertGoing();
-        this.#events.checkTime();
       } while (!this.#mayCall(lifecycle));
     } finally {
-      this.#waiting.delete(pending);
+      this.#line.delete(pending);
     }
     return this.#call(lifecycle, input);
   }
@@ -236,9 +240,15 @@ export class ClassifierRunner implements LifecycleOwner {
     return error;
   }
 
-  /** Lets those that wait for their turn try again. */
-  #wakeAll(): void {
-    for (const pending of this.#waiting) pending.wake();
+  /**
+   * The plugin is free: all in the line go, one after the other. Each is waked once for each time that it waits, so
+   * that the work is linear; who still finds the plugin busy waits anew.
+   */
+  #wakeLine(): void {
+    if (this.#line.size === 0) return;
+    const line = this.#line;
+    this.#line = new Set();
+    for (const pending of line) pending.wake();
   }
 
   // ---- lifecycles
@@ -266,8 +276,13 @@ export class ClassifierRunner implements LifecycleOwner {
 
   /** The plugin has had the terminal event. */
   #told(lifecycle: RequestLifecycle): void {
+    const { requestId } = lifecycle;
     lifecycle.told = true;
-    if (this.#ending.get(lifecycle.requestId) === lifecycle) this.#ending.delete(lifecycle.requestId);
+    if (this.#ending.get(requestId) === lifecycle) this.#ending.delete(requestId);
+    // The request that has the id now may be what waited for this.
+    const next = this.#live.get(requestId);
+    const pending = next?.mayBeClassified ? this.#pending.get(next) : undefined;
+    if (pending) this.#line.add(pending);
   }
 
   // ---- the router's view

@@ -469,3 +469,54 @@ test("calls that do not classify are counted by name", () => {
   for (const call of ["probe", "probe", "bestWorker"]) runner.bypass(call);
   expect(runner.stats().bypassed).toEqual({ probe: 2, bestWorker: 1 });
 });
+
+describe("twenty thousand that wait", () => {
+  const ids = Array.from({ length: 20_000 }, (_, i) => `r${i}`);
+
+  test("for the same callback go in the order in which they came, without holding up the process", async () => {
+    const asked: (string | undefined)[] = [];
+    const held = new Deferred<void>();
+    const runner = makeRunner({
+      classify(request) {
+        asked.push(request.requestId);
+        return request;
+      },
+      onEvent: () => held.promise,
+    });
+    runner.begin("blocker", 1).aborted();
+    await settle();
+    const began = performance.now();
+    const answers = ids.map((id) => runner.classify(runner.begin(id, 1), makeInput()));
+    // Long enough for their timers to look around.
+    await sleep(250);
+    expect(asked).toEqual([]);
+    held.resolve();
+    await Promise.all(answers);
+    expect(asked).toEqual(ids);
+    expect(performance.now() - began).toBeLessThan(2000);
+  });
+
+  test("for the end of those that had their ids go as soon as it was told", async () => {
+    const trace: string[] = [];
+    const held = new Deferred<void>();
+    const runner = makeRunner({
+      classify(request) {
+        trace.push(`classify ${request.requestId}`);
+        return request;
+      },
+      async onEvent(event) {
+        if (event.requestId === "blocker") await held.promise;
+        else trace.push(`${event.type} ${event.requestId}`);
+      },
+    });
+    runner.begin("blocker", 1).aborted();
+    for (const id of ids) runner.begin(id, 1).aborted();
+    await settle();
+    const began = performance.now();
+    const answers = ids.map((id) => runner.classify(runner.begin(id, 1), makeInput()));
+    held.resolve();
+    await Promise.all(answers);
+    expect(trace).toEqual(ids.flatMap((id) => [`aborted ${id}`, `classify ${id}`]));
+    expect(performance.now() - began).toBeLessThan(2000);
+  });
+});
