@@ -186,6 +186,11 @@ export interface LoadRow extends WorkerRank {
   activeRequests: number;
 }
 
+/** A prompt by its tokens, or by the local hashes of its blocks. */
+export type OverlapPrompt =
+  | { tokens: Uint32Array | readonly number[]; loraName?: string; cacheSalt?: string }
+  | { blockHashes: BigUint64Array | readonly U64Input[] };
+
 export interface OverlapRow extends WorkerRank {
   deviceBlocks: number;
   hostBlocks: number;
@@ -238,11 +243,7 @@ export interface Router extends AsyncDisposable {
   /** The rank that a selection would take now; books nothing and is not classified. Throws the empty outcomes. */
   bestWorker(request: Omit<SelectRequest, "requestId">): WorkerRank;
   probe(request: Omit<SelectRequest, "requestId">): ProbeResult;
-  overlap(
-    prompt:
-      | { tokens: Uint32Array | readonly number[]; loraName?: string; cacheSalt?: string }
-      | { blockHashes: BigUint64Array | readonly U64Input[] },
-  ): OverlapRow[];
+  overlap(prompt: OverlapPrompt): OverlapRow[];
   reserve(request: ReserveRequest): Booking;
   booking(requestId: string): Booking | undefined;
   applyEvent(event: unknown): { applied: boolean; reason?: string };

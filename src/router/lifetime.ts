@@ -1,0 +1,74 @@
+import { systemClock } from "../core/clock.js";
+import { WarmrouteError } from "../core/errors.js";
+import type { Logger } from "../core/log.js";
+
+/** How often a router that closes looks whether its requests have ended. */
+const drainPollMs = 10;
+/** What the plugins' own close() gets at least. */
+const pluginPatienceMs = 1000;
+
+/** What a router does as it ends. */
+export interface Ending {
+  /** Requests that are booked or being classified. */
+  live(): number;
+  /** Aborts them. */
+  abort(error: WarmrouteError): void;
+  /** Closes classifier and policies; must not reject. */
+  closePlugins(): Promise<unknown>;
+  readonly log: Logger;
+}
+
+/** A router's end: open, then closing while requests finish, then ended. */
+export class Lifetime {
+  #closing = false;
+  #ended = false;
+  #closed: Promise<void> | undefined;
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** For what begins something. Throws `shutting_down`. */
+  assertOpen(): void {
+    if (this.#closing) throw closing();
+  }
+
+  /** For what requests that are still live depend on. Throws `shutting_down`. */
+  assertNotEnded(): void {
+    if (this.#ended) throw closing();
+  }
+
+  /** Ends once; a second call waits for the first. */
+  close(graceMs: number, ending: Ending): Promise<void> {
+    this.#closing = true;
+    this.#closed ??= this.#close(graceMs, ending);
+    return this.#closed;
+  }
+
+  async #close(graceMs: number, ending: Ending): Promise<void> {
+    const end = systemClock.now() + graceMs;
+    // Polled: in an isolate, no request may wait for what another one does.
+    for (let left = graceMs; left > 0 && ending.live() > 0; left = end - systemClock.now()) {
+      await new Promise((resolve) => setTimeout(resolve, Math.min(left, drainPollMs)));
+    }
+    this.#ended = true;
+    ending.abort(closing());
+    const patienceMs = Math.max(end - systemClock.now(), pluginPatienceMs);
+    if (!(await endsWithin(patienceMs, ending.closePlugins()))) {
+      ending.log.warn("a plugin has not ended with its close(); the router goes without it", { patienceMs });
+    }
+  }
+}
+
+const closing = () => new WarmrouteError("shutting_down", "the router is closed");
+
+/** Whether something ends in time; it must not reject. Arms a timer only meanwhile. */
+async function endsWithin(ms: number, something: Promise<unknown>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  const inTime = await Promise.race([something.then(() => true), late]);
+  clearTimeout(timer);
+  return inTime;
+}

@@ -1,0 +1,124 @@
+import { type Clock, systemClock } from "../core/clock.js";
+import { type KvRouterConfig, parseConfig } from "../core/config.js";
+import { WarmrouteError } from "../core/errors.js";
+import { parseU64 } from "../core/ids.js";
+import { consoleLogger, type Logger } from "../core/log.js";
+import { Random } from "../core/random.js";
+import type { WorkerInput, WorkerRecord } from "../core/types.js";
+import { parseWorker } from "../core/worker.js";
+import { checkBlockSize } from "../kernel/kernel.js";
+import type { RouterPlugins } from "../plugins/bundle.js";
+import { PolicyClasses, profileOf } from "../scheduling/policy-class.js";
+import { poolSeed } from "../scheduling/pool-seed.js";
+import { RequestIds } from "../scheduling/request-ids.js";
+import type { SelectionCore } from "../scheduling/selection-core.js";
+import { Admission } from "./admission.js";
+import { assertHonoured, assertServed, bundleOf, selectionFactory } from "./construct.js";
+import type { RouterOptions } from "./contract.js";
+import type { EntryPointName } from "./entry-points.js";
+import { type Installed, install } from "./hooks.js";
+import type { Lifetime } from "./lifetime.js";
+import { Pools } from "./pools.js";
+import { checkOptions } from "./read-request.js";
+import { WorkerTable } from "./workers.js";
+
+const DEFAULT_GROUP = "default";
+
+/** What a router is made of: the one construction of every router, with its plugins. */
+export class RouterParts {
+  readonly model: string;
+  readonly blockSize: number;
+  readonly config: KvRouterConfig;
+  readonly plugins: RouterPlugins;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Blocks are named by their sequence hashes. */
+  readonly ownNames: boolean;
+  readonly requestIds = new RequestIds();
+  readonly pools: Pools;
+  readonly workers: WorkerTable;
+  readonly installed: Installed;
+  readonly admission: Admission;
+  readonly #entryPoints = new Set<EntryPointName>();
+
+  /**
+   * Checks options and plugins, makes a policy for each pool that the first workers need, and installs what works for
+   * the whole router. What was made is closed again if something fails.
+   */
+  constructor(options: RouterOptions, entryPoint: EntryPointName, lifetime: Lifetime) {
+    checkOptions(options);
+    const blockSize = options.blockSize === undefined ? 64 : options.blockSize;
+    checkBlockSize(blockSize);
+    this.model = options.model ?? "default";
+    this.blockSize = blockSize;
+    this.config = parseConfig(options.config);
+    this.clock = options.clock ?? systemClock;
+    this.log = options.log ?? consoleLogger;
+    this.ownNames = options.blockNames === "sequence";
+    this.plugins = bundleOf(options);
+    const seed = seedOf(options);
+    const { model, config, plugins, clock, log, ownNames, requestIds } = this;
+    this.pools = new Pools({
+      ...{ model, blockSize, config, ownNames, seed, clock, log, requestIds },
+      maxRanks: options.maxRanks,
+      budgetBytes: options.memoryBudgetBytes,
+      wantsEvents: options.config?.useKvEvents === true,
+      factory: selectionFactory(plugins),
+    });
+    this.workers = new WorkerTable(this.pools);
+    const classes = new PolicyClasses(profileOf(plugins.profiles, model));
+    const random = new Random(poolSeed(seed, `${model}/classifier`));
+    try {
+      this.serveAt(entryPoint);
+      this.#addFirst(options.workers ?? []);
+      this.installed = install(plugins, {
+        ...{ options, blockSize, classes, clock, log },
+        random: () => random.double(),
+        workers: () => this.workers.capacity(),
+      });
+      const { classifier } = this.installed;
+      this.admission = new Admission({ classes, clock, requestIds, classifier, isOver: () => lifetime.ended });
+    } catch (error) {
+      void this.pools.close();
+      throw error;
+    }
+  }
+
+  #addFirst(workers: readonly WorkerInput[]): void {
+    for (const [i, worker] of workers.entries()) {
+      const record = parseWorker(worker, `workers[${i}]`);
+      if (this.workers.has(record.workerId)) {
+        throw new WarmrouteError("invalid_worker", `workers[${i}] repeats the worker ${record.workerId}`, {
+          path: `workers[${i}].workerId`,
+        });
+      }
+      this.addWorker(record);
+    }
+    // A router that starts empty still finds out now whether its policy can be built.
+    if (workers.length === 0) this.defaultPool();
+  }
+
+  /** The pool of requests that name neither group nor role; made if it is not there. */
+  defaultPool(): SelectionCore {
+    const pool = this.pools.get(DEFAULT_GROUP, "aggregated");
+    return pool ?? this.workers.exclusively(() => this.pools.open(DEFAULT_GROUP, "aggregated"));
+  }
+
+  addWorker(record: WorkerRecord): WorkerRecord {
+    for (const entryPoint of this.#entryPoints) assertServed(entryPoint, record);
+    return this.workers.add(record);
+  }
+
+  /** See `Router.serveAt`. */
+  serveAt(entryPoint: EntryPointName): void {
+    assertHonoured(entryPoint, this.plugins);
+    for (const worker of this.workers.list()) assertServed(entryPoint, worker);
+    this.#entryPoints.add(entryPoint);
+  }
+}
+
+function seedOf({ seed }: RouterOptions): bigint {
+  return seed === undefined
+    ? crypto.getRandomValues(new BigUint64Array(1))[0]!
+    : parseU64(seed, "seed", "invalid_config");
+}
