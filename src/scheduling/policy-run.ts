@@ -10,7 +10,7 @@ import {
   WorkerInputs,
   type WorkerPicker,
 } from "../plugins/worker-selection/components.js";
-import { Loan, lend } from "../plugins/worker-selection/guarded-views.js";
+import { Loan } from "../plugins/worker-selection/guarded-views.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
 import { CandidateViews } from "./candidate-views.js";
 import { inputsOf } from "./policy-inputs.js";
@@ -97,7 +97,7 @@ export class PolicyRun {
     views.show(kernel, n, hasTaints);
     const { places } = views;
     const loan = Loan.begin();
-    const rows = loan ? views.rows.map((view) => loan.lend(view)) : views.rows;
+    const rows = loan ? views.rows.map((view) => loan.rows(view)) : views.rows;
     let kept = 0;
     let i = 0;
     kernel.hold();
@@ -132,12 +132,15 @@ export class PolicyRun {
         scratch.fill(Number.NaN);
         const loan = Loan.begin();
         try {
-          const given: unknown = scorers[i]!.score(ctx, lend(loan, rows[i]!), lend(loan, scratch));
+          const shown = rows[i]!;
+          const given: unknown = loan
+            ? scorers[i]!.score(ctx, loan.rows(shown), loan.column(scratch))
+            : scorers[i]!.score(ctx, shown, scratch);
           if (isPromise(given)) throw new TypeError(`score() must return nothing, not ${kindOf(given)}`);
         } catch (cause) {
           throw this.#failure("scorer", i, cause);
         } finally {
-          loan?.end();
+          loan?.end(scratch);
         }
         addCosts(totals, scratch, i);
         if (explain) contributions.push(scratch.slice());
@@ -153,7 +156,7 @@ export class PolicyRun {
     const loan = Loan.begin();
     let row: unknown;
     try {
-      row = picker.pick(ctx, lend(loan, scored));
+      row = picker.pick(ctx, loan ? loan.rows(scored) : scored);
     } catch (cause) {
       throw this.#failure("picker", 0, cause);
     } finally {

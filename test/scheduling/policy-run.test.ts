@@ -1,5 +1,5 @@
 // Filters → scorers → picker, and what each of them sees (spec: plugins.md §3).
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FrozenMap } from "../../src/core/frozen-map.js";
 import type { SelectionContext, WorkerPicker, WorkerScorer } from "../../src/plugins/worker-selection/components.js";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
@@ -269,46 +269,103 @@ describe("inputs", () => {
 });
 
 describe("views", () => {
-  it("throw after their call in guarded builds, and work during it", () => {
-    const kept: (() => unknown)[] = [];
-    const core = poolOf({
-      filters: [
-        {
-          requiredInputs: LOAD,
-          keep: (_, rows, row) => noted(kept, () => rows.length, rows.load!.isAvailable[row] === 1),
-        },
-      ],
-      scorers: [
-        {
-          requiredInputs: CACHE,
-          score(_, rows, out) {
-            const { slot, cache } = rows;
-            kept.push(
-              () => rows.workerId(0),
-              () => slot[0],
-              () => cache!.deviceOverlapBlocks,
-              () => cache!.hasTierMatches,
-              () => out[0],
-              () => {
-                out[0] = 5;
-              },
-              () => out.fill(0),
-            );
-            out.fill(1);
-            out[1] = cache!.deviceOverlapBlocks[1]! + Math.min(...slot) + [...rows.dpRank].length - 4;
+  describe("in guarded builds", () => {
+    beforeAll(() => guardViews(true));
+    afterAll(() => guardViews(false));
+
+    it("throw after their call, whatever is done with them, and kept columns are empty", () => {
+      const kept: (() => unknown)[] = [];
+      const columns: (Float64Array | Uint32Array)[] = [];
+      const keep = (view: object) =>
+        kept.push(
+          () => Reflect.get(view, "length"),
+          () => "cache" in view,
+          () => Object.keys(view),
+          () => Object.getOwnPropertyDescriptor(view, "slot"),
+          () => Object.getPrototypeOf(view),
+          () => Object.isFrozen(view),
+          () => Reflect.set(view, "slot", 1),
+          () => Reflect.defineProperty(view, "x", { value: 1 }),
+          () => Reflect.deleteProperty(view, "slot"),
+          () => ({ ...view }),
+        );
+      const core = poolOf({
+        filters: [{ requiredInputs: LOAD, keep: (_, rows) => noted(columns, rows.load!.activeRequests, !!keep(rows)) }],
+        scorers: [
+          {
+            requiredInputs: CACHE,
+            score(_, rows, out) {
+              const { workerId, label } = rows;
+              kept.push(
+                () => workerId(0),
+                () => label(0, "zone"),
+              );
+              for (const view of [rows, rows.cache!]) keep(view);
+              columns.push(rows.slot, out, rows.cache!.deviceOverlapBlocks);
+              out.fill(1);
+            },
           },
-        },
-      ],
-      picker: { pick: (_, rows) => noted(kept, () => rows.costs[0], rows.costs.indexOf(0)) },
-    });
-    guardViews(true);
-    try {
-      expect(core.select({ tokens }).worker.workerId).toBe("2");
-      expect(kept.length).toBe(12);
+        ],
+        picker: { pick: (_, rows) => noted(columns, rows.costs, keep(rows) * 0) },
+      });
+      expect(core.select({ tokens }).worker.workerId).toBe("1");
+      expect(kept.length).toBe(4 * 10 + 2 + 2 * 10 + 10);
       for (const use of kept) expect(use).toThrow(coded("policy_failed"));
-    } finally {
-      guardViews(false);
-    }
+      expect(columns.map((column) => [column.length, column[0]])).toEqual(Array(8).fill([0, undefined]));
+      expect(() => columns[0]!.fill(0)).toThrow(TypeError);
+    });
+
+    it("are what they are otherwise while the call lasts", () => {
+      const core = poolOf({
+        filters: [{ requiredInputs: LOAD, keep: (_, rows, row) => rows.load!.isAvailable[row] === 1 }],
+        scorers: [
+          {
+            requiredInputs: CACHE | LATENCY,
+            score(_, rows, out) {
+              expect(rows.slot).toBe(rows.slot);
+              expect(rows.cache).toBe(rows.cache);
+              expect(rows.workerId).toBe(rows.workerId);
+              for (const column of [out, rows.slot, rows.cache!.diskOverlapBlocks]) {
+                expect(ArrayBuffer.isView(column)).toBe(true);
+                expect(structuredClone(column)).toEqual(column);
+              }
+              expect(rows.load).toBeUndefined();
+              expect(rows.cache!.hasTierMatches).toBe(false);
+              expect([rows.length, rows.workerId(1), [...rows.slot].length]).toEqual([4, "2", 4]);
+              Float64Array.prototype.fill.call(out, 1);
+              out.set([3, 0.5], 1);
+              out.subarray(3).fill(2);
+            },
+          },
+        ],
+        picker: { pick: (_, rows) => rows.costs.indexOf(Math.min(...rows.costs)) },
+      });
+      expect(core.select({ tokens }).worker.workerId).toBe("3");
+      expect(core.probe({ tokens }).candidates.map(({ cost }) => cost)).toEqual([1, 3, 0.5, 2]);
+    });
+
+    it("a cost of a kept column, or of one that was given away, is none", () => {
+      const kept: Float64Array[] = [];
+      const lazy = poolOf({
+        scorers: [
+          {
+            requiredInputs: LOAD,
+            score(_, rows, out) {
+              kept.push(rows.load!.activeRequests);
+              for (let row = 0; row < rows.length; row++) out[row] = kept[0]![row]!;
+            },
+          },
+        ],
+      });
+      lazy.select({ tokens });
+      expect(() => lazy.select({ tokens })).toThrow(coded("non_finite_cost"));
+      const giving = poolOf({
+        scorers: [
+          { score: (_, _rows, out) => void structuredClone(out.fill(1), { transfer: [out.buffer as ArrayBuffer] }) },
+        ],
+      });
+      expect(() => giving.select({ tokens })).toThrow(coded("non_finite_cost"));
+    });
   });
 
   it("a component that writes over its columns changes what it sees, and nothing of the pool", () => {

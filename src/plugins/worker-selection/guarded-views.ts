@@ -1,55 +1,86 @@
 // Views end with the call that they were lent for: afterwards they show the next request, or nothing. Development
 // builds find whoever keeps one.
 import { WarmrouteError } from "../../core/errors.js";
-
-type Method = (...args: unknown[]) => unknown;
+import type { CandidateView } from "./components.js";
 
 let guarding = false;
 
-/** Makes every view that is lent from now on throw when it is used after its call. Slow: for development and tests. */
+/** Guards every view that is lent from now on against use after its call. Slow: for development and tests. */
 export function guardViews(on: boolean): void {
   guarding = on;
 }
 
-/** The value itself, or what a loan makes of it. */
-export function lend<T extends object>(loan: Loan | undefined, value: T): T {
-  return loan ? loan.lend(value) : value;
-}
+type Column = Float64Array | Uint32Array | Uint8Array;
 
-/** What one component was lent for one call. */
+/**
+ * What one component is lent for one call: copies of the columns, which are real arrays and work as such. When the
+ * call is over the views throw, and kept columns are empty: nothing can make an array's index throw.
+ */
 export class Loan {
   #over = false;
+  readonly #columns = new Map<Column, Column>();
+  readonly #guard: ProxyHandler<object>;
+
+  constructor() {
+    const traps = Object.getOwnPropertyNames(Reflect) as (keyof ProxyHandler<object>)[];
+    const guarded = (trap: keyof typeof Reflect) => {
+      const act = Reflect[trap] as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) => {
+        this.#check();
+        return act(...args);
+      };
+    };
+    this.#guard = Object.fromEntries(traps.map((trap) => [trap, guarded(trap)]));
+  }
 
   /** A loan where views are guarded, else undefined. */
   static begin(): Loan | undefined {
     return guarding ? new Loan() : undefined;
   }
 
-  end(): void {
-    this.#over = true;
-  }
-
-  /** The same object, and every array, object and function in it, until the loan ends. */
-  lend<T extends object>(value: T): T {
-    return new Proxy(value, {
-      get: (target, key) => {
-        this.#check();
-        const found: unknown = Reflect.get(target, key, target);
-        if (typeof found === "function") return this.#lendFunction(found as Method, target);
-        return typeof found === "object" && found !== null ? this.lend(found) : found;
-      },
-      set: (target, key, given) => {
-        this.#check();
-        return Reflect.set(target, key, given, target);
-      },
-    });
-  }
-
-  #lendFunction(method: Method, self: object): Method {
-    return (...args) => {
-      this.#check();
-      return method.apply(self, args);
+  /** The same rows, until the loan ends. */
+  rows<T extends CandidateView>(rows: T): T {
+    const methods = {
+      workerId: (row: number) => this.#checked(() => rows.workerId(row)),
+      label: (row: number, key: string) => this.#checked(() => rows.label(row, key)),
     };
+    return this.#view(rows, methods) as T;
+  }
+
+  /** The same column, until the loan ends; what is written into it comes back then. */
+  column<T extends Column>(column: T): T {
+    let copy = this.#columns.get(column);
+    if (!copy) {
+      copy = column.slice();
+      this.#columns.set(column, copy);
+    }
+    return copy as T;
+  }
+
+  /** Ends the loan. `written` is the column that the component was to fill. */
+  end(written?: Column): void {
+    this.#over = true;
+    // A component may have given some away itself.
+    const left = [...this.#columns].filter(([, copy]) => copy.length > 0);
+    for (const [column, copy] of left) if (column === written) written.set(copy);
+    structuredClone(null, { transfer: left.map(([, copy]) => copy.buffer as ArrayBuffer) });
+  }
+
+  #view(view: object, methods: object | null): object {
+    const copy = Object.create(methods) as Record<string, unknown>;
+    for (const [name, value] of Object.entries(view)) {
+      copy[name] = ArrayBuffer.isView(value)
+        ? this.column(value as Column)
+        : typeof value === "object"
+          ? this.#view(value, null)
+          : value;
+    }
+    return new Proxy(Object.freeze(copy), this.#guard);
+  }
+
+  #checked<T>(act: () => T): T {
+    this.#check();
+    return act();
   }
 
   #check(): void {
