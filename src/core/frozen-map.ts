@@ -18,3 +18,24 @@ export class FrozenMap<K, V> extends Map<K, V> {
     return this.set();
   }
 }
+
+/** The same for a set. */
+export class FrozenSet<T> extends Set<T> {
+  constructor(members: Iterable<T>) {
+    super();
+    for (const member of members) super.add(member);
+    Object.freeze(this);
+  }
+
+  override add(): never {
+    throw new TypeError("this set cannot be changed");
+  }
+
+  override delete(): never {
+    return this.add();
+  }
+
+  override clear(): never {
+    return this.add();
+  }
+}

@@ -24,11 +24,11 @@ const positive: Field = (value, path) => {
 const rank: Field = (value, path) => parseU32(value, path, "invalid_worker");
 const names: Field = (value, path) => {
   if (!Array.isArray(value)) throw bad(path, "a list of strings", value);
-  return value.map((name, i) => text(name, `${path}[${i}]`));
+  return Object.freeze(value.map((name, i) => text(name, `${path}[${i}]`)));
 };
 const labels: Field = (value, path) => {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  if (isObject && Object.values(value).every((v) => typeof v === "string")) return { ...value };
+  if (isObject && Object.values(value).every((v) => typeof v === "string")) return Object.freeze({ ...value });
   throw bad(path, "an object of strings", value);
 };
 const baseUrl: Field = (value, path) => {
@@ -72,7 +72,7 @@ function bad(path: string, wanted: string, value: unknown): WarmrouteError {
   return new WarmrouteError("invalid_worker", `${path} must be ${wanted}, not ${describe(value)}`, { path });
 }
 
-/** Reads a worker record and fills in the defaults. Throws `invalid_worker` naming the field. */
+/** Reads a worker record and fills in the defaults; nobody can change it then. Throws `invalid_worker` naming the field. */
 export function parseWorker(input: unknown, path = "worker"): WorkerRecord {
   if (typeof input !== "object" || input === null || Array.isArray(input)) throw bad(path, "an object", input);
   const record: Record<string, unknown> = {
@@ -81,8 +81,8 @@ export function parseWorker(input: unknown, path = "worker"): WorkerRecord {
     engine: "auto",
     dpStart: 0,
     dpSize: 1,
-    labels: {},
-    taints: [],
+    labels: Object.freeze({}),
+    taints: Object.freeze([]),
   };
   for (const [key, value] of Object.entries(input)) {
     if (!Object.hasOwn(fields, key)) {
@@ -95,5 +95,5 @@ export function parseWorker(input: unknown, path = "worker"): WorkerRecord {
   if (worker.dpSize > MAX_DP || worker.dpStart + worker.dpSize > 2 ** 32) {
     throw bad(`${path}.dpSize`, `at most ${MAX_DP}, ending below 2^32`, worker.dpSize);
   }
-  return worker;
+  return Object.freeze(worker);
 }

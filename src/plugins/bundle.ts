@@ -1,3 +1,4 @@
+import { FrozenSet } from "../core/frozen-map.js";
 import type { WorkerRole } from "../core/types.js";
 import type { PolicyProfiles } from "./policy/contract.js";
 import type { RequestClassifierFactory } from "./request-classifier/contract.js";
@@ -22,9 +23,10 @@ export class RouterPlugins {
 
   constructor(parts: RouterPluginParts = {}) {
     this.workerSelection = parts.workerSelection;
-    this.customRoles = parts.customRoles ?? new Set();
+    this.customRoles = new FrozenSet(parts.customRoles ?? []);
     this.requestClassifier = parts.requestClassifier;
-    this.profiles = parts.profiles;
+    this.profiles = parts.profiles && Object.freeze(parts.profiles);
+    Object.freeze(this);
   }
 
   /** The same bundle with this factory for every role. */

@@ -23,7 +23,9 @@ export function affinityOf({ affinityTarget }: Pick<PoolRequest, "affinityTarget
   if (affinityTarget === undefined) return undefined;
   const workerId = workerIdString(affinityTarget.workerId, "affinityTarget.workerId", "invalid_request");
   const { dpRank } = affinityTarget;
-  return dpRank === undefined ? { workerId } : { workerId, dpRank: parseU32(dpRank, "affinityTarget.dpRank") };
+  return Object.freeze(
+    dpRank === undefined ? { workerId } : { workerId, dpRank: parseU32(dpRank, "affinityTarget.dpRank") },
+  );
 }
 
 /**

@@ -15,7 +15,7 @@ import type { PoolRank, PoolRanks } from "./ranks.js";
 interface Columns {
   readonly slot: Uint32Array;
   readonly dpRank: Uint32Array;
-  readonly cache: { -readonly [K in keyof CacheColumns]: CacheColumns[K] };
+  readonly cache: CacheColumns;
   readonly load: LoadColumns;
   readonly multiplier: Float64Array | undefined;
   readonly latency: LatencyColumns;
@@ -89,6 +89,7 @@ export class CandidateViews {
   readonly #inputs: readonly WorkerInputs[];
   #columns: Columns | undefined;
   #region = 0;
+  #hasTierMatches = false;
 
   constructor(ranks: PoolRanks, inputs: readonly WorkerInputs[]) {
     this.#ranks = ranks;
@@ -106,40 +107,43 @@ export class CandidateViews {
       columns.slot.length === n &&
       (columns.multiplier !== undefined) === hasMultiplier;
     if (!isSame) this.#make(kernel, n, hasMultiplier);
-    this.#columns!.cache.hasTierMatches = answer[Answer.hasTierMatches] === 1;
+    this.#hasTierMatches = answer[Answer.hasTierMatches] === 1;
   }
 
   #make(kernel: Kernel, n: number, hasMultiplier: boolean): void {
     const at = (which: number) => kernel.exports.candidateColumn(which);
     const f64 = (which: number) => kernel.f64(at(which), n);
     const unknown = f64(Of.unknown);
+    const isMatched = () => this.#hasTierMatches;
     const columns: Columns = {
       slot: kernel.u32(at(Of.slot), n),
       dpRank: kernel.u32(at(Of.rank), n),
-      cache: {
+      cache: Object.freeze({
         deviceOverlapBlocks: f64(Of.device),
         hostOverlapBlocks: f64(Of.host),
         diskOverlapBlocks: f64(Of.disk),
         sharedBeyondDeviceBlocks: f64(Of.shared),
         estimatedBlocks: f64(Of.estimatedBlocks),
         estimatedTokens: f64(Of.estimatedTokens),
-        hasTierMatches: false,
-      },
-      load: {
+        get hasTierMatches() {
+          return isMatched();
+        },
+      }),
+      load: Object.freeze({
         isAvailable: kernel.bytes(at(Of.known), n),
         activePrefillTokens: f64(Of.prefill),
         decodeCostBlocks: f64(Of.decodeCost),
         activeRequests: f64(Of.requests),
-      },
+      }),
       multiplier: hasMultiplier ? f64(Of.multiplier) : undefined,
-      latency: { ttftMsMean: unknown, itlMsMean: unknown, errorRate: unknown, samples: unknown },
-      network: { rttMs: unknown, sameRegion: kernel.bytes(at(Of.near), n) },
+      latency: Object.freeze({ ttftMsMean: unknown, itlMsMean: unknown, errorRate: unknown, samples: unknown }),
+      network: Object.freeze({ rttMs: unknown, sameRegion: kernel.bytes(at(Of.near), n) }),
     };
     this.totals = f64(Of.total);
     this.scratch = f64(Of.scratch);
     this.places = kernel.u32(at(Of.row), n);
-    this.rows = this.#inputs.map((inputs) => new Rows(this.#ranks, columns, inputs));
-    this.scored = new ScoredRows(this.#ranks, columns, this.#inputs.at(-1)!, this.totals);
+    this.rows = this.#inputs.map((inputs) => Object.freeze(new Rows(this.#ranks, columns, inputs)));
+    this.scored = Object.freeze(new ScoredRows(this.#ranks, columns, this.#inputs.at(-1)!, this.totals));
     this.#columns = columns;
     this.#region = kernel.answer[Answer.region]!;
   }

@@ -14,7 +14,7 @@ import { SelectionCore, type SelectionCoreOptions } from "./selection-core.js";
 export function makePolicy(factory: WorkerSelectionFactory, init: WorkerSelectionInit): WorkerSelectionPolicy {
   let policy: unknown;
   try {
-    policy = factory(init);
+    policy = factory(Object.freeze(init));
   } catch (cause) {
     const { model, routingGroup } = init.partition;
     throw new WarmrouteError("provider", `the worker-selection factory failed for ${init.role} workers`, {
@@ -49,9 +49,9 @@ export function createPool({ factory, partition, clock, ...options }: PoolOption
   const { kernel, config, role, log } = options;
   let core: SelectionCore | undefined;
   const policy = makePolicy(factory, {
-    config,
+    config: Object.freeze(config),
     role,
-    partition,
+    partition: Object.freeze(partition),
     random: () => (core?.kernel ?? kernel).random(),
     now: () => clock.now(),
     log,

@@ -3,6 +3,7 @@ import { FrozenMap } from "../core/frozen-map.js";
 import type { SelectionContext } from "../plugins/worker-selection/components.js";
 import type { AffinityTarget, Binding } from "./binding.js";
 import type { PoolRequest } from "./pool.js";
+import { frozenSession } from "./session.js";
 
 /** The pool's generator, as a policy draws from it. */
 export interface Draws {
@@ -36,14 +37,16 @@ export function selectionContext(
 ): SelectionContext {
   const { sessionContext, expectedOutputTokens, priorityJump = 0, strictPriority = 0 } = request;
   const override = request.configOverride?.routerTemperature;
-  return {
+  return Object.freeze({
     promptTokens,
     requestBlocks: Math.ceil(promptTokens / blockSize),
     blockSize,
     tracksPrefillTokens: config.routerTrackPrefillTokens,
-    ...(sessionContext && { sessionContext }),
+    ...(sessionContext && { sessionContext: frozenSession(sessionContext) }),
     ...(affinityTarget && { affinityTarget }),
-    ...(binding?.dpRank !== undefined && { pinnedWorker: { workerId: binding.workerId, dpRank: binding.dpRank } }),
+    ...(binding?.dpRank !== undefined && {
+      pinnedWorker: Object.freeze({ workerId: binding.workerId, dpRank: binding.dpRank }),
+    }),
     ...(expectedOutputTokens !== undefined && { expectedOutputTokens }),
     priorityJump,
     strictPriority,
@@ -51,5 +54,5 @@ export function selectionContext(
     attributes: request.attributes ?? noAttributes,
     random: draws.random,
     randomBelow: draws.randomBelow,
-  };
+  });
 }

@@ -67,7 +67,7 @@ export class EventDelivery {
       let answer: unknown;
       let threw = false;
       try {
-        answer = this.#options.classifier.onEvent!(event);
+        answer = this.#options.classifier.onEvent!(Object.freeze(event));
       } catch (error) {
         threw = true;
         this.#fail(error);

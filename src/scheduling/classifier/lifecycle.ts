@@ -82,7 +82,7 @@ export class RequestLifecycle implements BookingObserver {
   #step(type: "sent" | "responding", worker: WorkerRank): void {
     this.#phase = type;
     this.#worker = worker;
-    if (this.#owner.listens) this.#owner.happened({ type, requestId: this.requestId, worker: { ...worker } });
+    if (this.#owner.listens) this.#owner.happened({ type, requestId: this.requestId, worker: frozen(worker) });
   }
 
   /** The attempt is over, but not the request; the last worker is kept. */
@@ -94,7 +94,7 @@ export class RequestLifecycle implements BookingObserver {
   completed(): void {
     if (!this.live) return;
     const { requestId } = this;
-    const worker = this.#worker && { ...this.#worker };
+    const worker = this.#worker && frozen(this.#worker);
     this.#end(
       worker
         ? { type: "completed", requestId, worker, contextTokens: this.#contextTokens }
@@ -108,7 +108,7 @@ export class RequestLifecycle implements BookingObserver {
     this.#end({
       type: "aborted",
       requestId: this.requestId,
-      ...(this.#worker && { worker: { ...this.#worker } }),
+      ...(this.#worker && { worker: frozen(this.#worker) }),
       ...(error !== undefined && { error }),
     });
   }
@@ -118,6 +118,8 @@ export class RequestLifecycle implements BookingObserver {
     this.#owner.ended(this, event);
   }
 }
+
+const frozen = (worker: WorkerRank): WorkerRank => Object.freeze({ ...worker });
 
 /** A plugin's sight of a request's tokens. */
 class Progress {

@@ -19,7 +19,7 @@ export function makeClassifier(
 ): RequestClassifier {
   let made: unknown;
   try {
-    made = factory(context);
+    made = factory(Object.freeze(context));
   } catch (cause) {
     throw new WarmrouteError("provider", `the factory of the request classifier threw: ${reasonOf(cause)}`, { cause });
   }

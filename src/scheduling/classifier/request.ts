@@ -1,5 +1,7 @@
 import type { SessionContext, WorkerRank } from "../../core/types.js";
 import type { ClassifyRequest } from "../../plugins/request-classifier/contract.js";
+import { frozenSession } from "../session.js";
+import { pluginFailed } from "./faults.js";
 import type { RequestLifecycle } from "./lifecycle.js";
 import { type ClassifyOverrides, noOverrides } from "./overrides.js";
 
@@ -28,6 +30,8 @@ export class ClassifierRequest implements ClassifyRequest {
   readonly #allowPriority: boolean;
   #overrides: Recorded | undefined;
   #cost: number | undefined;
+  #session: SessionContext | undefined;
+  #fault: { readonly error: unknown } | undefined;
   #taken = false;
 
   constructor(lifecycle: RequestLifecycle, input: ClassifyInput, allowPriority: boolean) {
@@ -59,16 +63,29 @@ export class ClassifierRequest implements ClassifyRequest {
   get schedulingCostTokens(): number {
     const set = this.#overrides?.schedulingCostTokens;
     if (set !== undefined) return set;
-    this.#cost ??= this.#input.schedulingCost();
+    if (this.#fault) throw this.#fault.error;
+    try {
+      this.#cost ??= this.#input.schedulingCost();
+    } catch (error) {
+      this.#fault = { error };
+      throw error;
+    }
     return this.#cost;
   }
 
+  /** What a failure of the plugin comes from: the request itself, where reading its cost was refused; else the plugin. */
+  blame(cause: unknown): unknown {
+    return this.#fault ? this.#fault.error : pluginFailed(cause);
+  }
+
   get sessionContext(): SessionContext | undefined {
-    return this.#input.sessionContext;
+    const { sessionContext } = this.#input;
+    this.#session ??= sessionContext && frozenSession(sessionContext);
+    return this.#session;
   }
 
   get pinnedWorker(): WorkerRank | undefined {
-    return this.#input.pinnedWorker;
+    return Object.freeze(this.#input.pinnedWorker);
   }
 
   get attributes(): ReadonlyMap<string, string> {

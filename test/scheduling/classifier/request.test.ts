@@ -34,7 +34,7 @@ test("a plugin sees what the router knows of the request", () => {
     expect(request.ingressAtMs).toBe(900);
     expect(request.dueAtMs).toBeUndefined();
     expect(request.schedulingCostTokens).toBe(60);
-    expect(request.sessionContext).toBe(sessionContext);
+    expect(request.sessionContext).toEqual(sessionContext);
     expect(request.pinnedWorker).toBe(W2);
     expect(request.attributes).toBe(attributes);
     expect(request.progress.contextTokens).toBe(100);
