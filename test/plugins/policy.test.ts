@@ -168,6 +168,18 @@ describe("what is also a policy file", () => {
       toString: 2,
     });
   });
+
+  test("nor a number of more digits than any number has", async () => {
+    const digits = "1234567890".repeat(31);
+    const policy = await parsePolicy(
+      `request_classifier: {type: t, parameters: {n: ${digits}, low: -${digits}, real: .inf}}`,
+    );
+    expect(policy.requestClassifier?.parameters).toEqual({
+      n: digits,
+      low: `-${digits}`,
+      real: Number.POSITIVE_INFINITY,
+    });
+  });
 });
 
 describe("what is no policy file", () => {
@@ -275,7 +287,7 @@ describe("a hostile file is refused in time", () => {
     ["newlines", filled("\n", 140_000), "empty_section"],
     ["one long name", `worker_selection: {aggregated: ${filled("a", 500_000)}}`, "unknown_reference"],
     ["one long key", `worker_selection: {"${filled("a", 500_000)}": b}`, "unknown_key"],
-    ["digits", `worker_selection: {aggregated: ${filled("9", 500_000)}}`, "invalid_type"],
+    ["digits", `worker_selection: {aggregated: ${filled("9", 500_000)}}`, "unknown_reference"],
     ["a matrix of millions", cells(2500), "incomplete_matrix"],
     ["references to nothing", cells(2000).replaceAll("cache_bucket: b", "cache_bucket: c"), "unknown_reference"],
   ])("%s", async (_, text, code) => {

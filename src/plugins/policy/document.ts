@@ -235,7 +235,7 @@ const isUnwritten = (node: Node): boolean => isScalar(node) && node.value === nu
 /** Integers beyond 2^53 as their digits, as in JSON: no bit is lost. */
 function scalarValue({ value, source }: Scalar): unknown {
   if (typeof value !== "number") return value;
-  if (Number.isInteger(value) && !Number.isSafeInteger(value) && /^[-+]?\d+$|^0[ox]/.test(source ?? "")) {
+  if (!Number.isSafeInteger(value) && /^[-+]?\d+$|^0[ox]/.test(source ?? "")) {
     return BigInt(source!).toString();
   }
   // −0, which nobody means.
