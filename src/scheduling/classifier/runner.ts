@@ -1,10 +1,11 @@
 import type { Clock } from "../../core/clock.js";
 import { WarmrouteError } from "../../core/errors.js";
-import type { Logger } from "../../core/log.js";
+import { type Logger, quietLogger } from "../../core/log.js";
 import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
 import type { PolicyClasses } from "../policy-class.js";
 import { EventDelivery } from "./events.js";
-import { lifecycleEnded, pastDue, pluginFailed, refusedAnswer, shuttingDown, tooManyPending } from "./faults.js";
+import { lifecycleEnded, pastDue, refusedAnswer, shuttingDown, tooManyPending } from "./faults.js";
+import { guardListeners } from "./guarded-signal.js";
 import { type LifecycleOwner, RequestLifecycle } from "./lifecycle.js";
 import { type ClassifyOverrides, checkOverrides, noOverrides } from "./overrides.js";
 import { PendingClassification } from "./pending.js";
@@ -58,6 +59,7 @@ interface PluginCall {
  */
 export class ClassifierRunner implements LifecycleOwner {
   readonly #options: ClassifierRunnerOptions;
+  readonly #log: Logger;
   readonly #classifies: boolean;
   readonly #takesSignal: boolean;
   readonly #events: EventDelivery;
@@ -74,13 +76,14 @@ export class ClassifierRunner implements LifecycleOwner {
 
   constructor(options: ClassifierRunnerOptions) {
     this.#options = options;
-    const { classifier, clock, log, classifyTimeoutMs } = options;
+    this.#log = quietLogger(options.log);
+    const { classifier, clock, classifyTimeoutMs } = options;
     this.#classifies = classifier.classify !== undefined;
     // A signal costs more than a whole selection does, and most plugins answer at once and declare none.
     this.#takesSignal = classifier.classify?.length !== 1;
     this.#events = new EventDelivery({
       classifier,
-      log,
+      log: this.#log,
       clock,
       timeoutMs: classifyTimeoutMs,
       released: (ended) => {
@@ -147,7 +150,7 @@ export class ClassifierRunner implements LifecycleOwner {
 
   #call(lifecycle: RequestLifecycle, input: ClassifyInput): PluginCall {
     const request = new ClassifierRequest(lifecycle, input, this.#options.allowPriority === true);
-    const controller = this.#takesSignal ? new AbortController() : undefined;
+    const controller = this.#takesSignal ? this.#controller() : undefined;
     this.#counts.classified++;
     this.#calling = true;
     try {
@@ -156,11 +159,19 @@ export class ClassifierRunner implements LifecycleOwner {
       return { request, controller, answer: this.#options.classifier.classify!(request, signal) };
     } catch (cause) {
       request.take();
-      throw pluginFailed(cause);
+      throw request.blame(cause);
     } finally {
       this.#calling = false;
       this.#wakeLine();
     }
+  }
+
+  #controller(): AbortController {
+    const controller = new AbortController();
+    guardListeners(controller.signal, (cause) => {
+      this.#log.error("the request classifier threw when its request was given up", { cause });
+    });
+    return controller;
   }
 
   /** Waits for the turn of the request, unless it was called already, then for the plugin's answer. */
@@ -183,7 +194,8 @@ export class ClassifierRunner implements LifecycleOwner {
     try {
       try {
         call ??= await this.#turn(lifecycle, input, pending);
-        const answer = await pending.answer(call.answer, call.controller, pluginFailed);
+        const { request } = call;
+        const answer = await pending.answer(call.answer, call.controller, (cause) => request.blame(cause));
         pending.assertGoing();
         return this.#accept(lifecycle, call.request, answer);
       } finally {
@@ -233,7 +245,7 @@ export class ClassifierRunner implements LifecycleOwner {
       if (error.code === "classify_pending_limit") this.#counts.turnedAway++;
       if (error.code === "request_classifier_failed" || error.code === "invalid_classification_metadata") {
         this.#counts.failed++;
-        this.#options.log.error(error.message, { code: error.code, cause: error.cause });
+        this.#log.error(error.message, { code: error.code, cause: error.cause });
       }
     }
     lifecycle.aborted(error);
@@ -317,7 +329,7 @@ export class ClassifierRunner implements LifecycleOwner {
     try {
       await this.#options.classifier.close?.();
     } catch (cause) {
-      this.#options.log.error("the request classifier threw on its close", { cause });
+      this.#log.error("the request classifier threw on its close", { cause });
     }
   }
 }

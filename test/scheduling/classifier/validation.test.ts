@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WarmrouteError } from "../../../src/core/errors.js";
-import type { ClassifyRequest } from "../../../src/plugins/request-classifier/contract.js";
+import type { ClassifyRequest, RequestClassifier } from "../../../src/plugins/request-classifier/contract.js";
 import {
   codeOf,
   forbidUnhandledRejections,
@@ -10,6 +10,7 @@ import {
   makeRunner,
   names,
   recording,
+  settle,
   type TestRunner,
 } from "./harness.js";
 
@@ -80,6 +81,38 @@ describe.each([
     expect(runner.log.lines).toEqual([
       expect.objectContaining({ level: "error", fields: expect.objectContaining({ cause: expect.any(Error) }) }),
     ]);
+  });
+});
+
+describe("a request whose cost cannot be told is its caller's fault", () => {
+  const error = new WarmrouteError("invalid_tokens", "tokens[3] is not an integer");
+  const input = makeInput({
+    schedulingCost() {
+      throw error;
+    },
+  });
+  test.each<[name: string, answer: RequestClassifier["classify"] & {}]>([
+    ["at once", (request) => request.setDueAtMs(request.schedulingCostTokens)],
+    ["later", async (request) => request.setDueAtMs(request.schedulingCostTokens)],
+    [
+      "in an error of the plugin's",
+      (request) => {
+        try {
+          return request.setDueAtMs(request.schedulingCostTokens);
+        } catch (cause) {
+          throw new Error("no cost", { cause });
+        }
+      },
+    ],
+  ])("found %s", async (_, classify) => {
+    const plugin = recording({ classify });
+    const runner = makeRunner(plugin);
+    const lifecycle = runner.begin("a", 1);
+    await expect((async () => runner.classify(lifecycle, input))()).rejects.toBe(error);
+    expect(runner.stats()).toMatchObject({ live: 0, failed: 0 });
+    expect(runner.log.lines).toEqual([]);
+    await settle();
+    expect(plugin.events).toEqual([{ type: "aborted", requestId: "a", error }]);
   });
 });
 

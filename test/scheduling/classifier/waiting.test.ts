@@ -416,6 +416,81 @@ describe("what a plugin does to its own request while it is called", () => {
   });
 });
 
+describe("what a plugin's listener throws when its request is given up is logged", () => {
+  const no = new Error("no");
+  const throws = () => {
+    throw no;
+  };
+  const rejects = async () => Promise.reject(no);
+  const rows: [name: string, listen: (signal: AbortSignal, listener: () => void) => void][] = [
+    ["a function", (signal, listener) => signal.addEventListener("abort", listener)],
+    ["one for once", (signal, listener) => signal.addEventListener("abort", listener, { once: true })],
+    ["an object", (signal, listener) => signal.addEventListener("abort", { handleEvent: listener })],
+    [
+      "onabort",
+      (signal, listener) => {
+        signal.onabort = () => expect.fail("was replaced");
+        signal.onabort = listener;
+        expect(signal.onabort).toBe(listener);
+      },
+    ],
+  ];
+  test.each(
+    rows.flatMap(([name, listen]) => [
+      [`${name} that throws`, listen, throws] as const,
+      [`${name} that rejects`, listen, rejects] as const,
+    ]),
+  )("%s", async (_, listen, listener) => {
+    const uncaught: unknown[] = [];
+    const keep = (error: unknown) => void uncaught.push(error);
+    process.on("uncaughtException", keep);
+    try {
+      const runner = makeRunner({
+        classify(_request, signal) {
+          listen(signal, listener);
+          return new Promise(() => {});
+        },
+      });
+      const lifecycle = runner.begin("a", 1);
+      const answer = runner.classify(lifecycle, makeInput()) as Promise<unknown>;
+      lifecycle.aborted();
+      await expect(answer).rejects.toMatchObject({ code: "lifecycle_ended" });
+      await settle();
+      await sleep(5);
+      expect(uncaught).toEqual([]);
+      expect(runner.log.lines).toEqual([
+        {
+          level: "error",
+          message: "the request classifier threw when its request was given up",
+          fields: { cause: no },
+        },
+      ]);
+    } finally {
+      process.off("uncaughtException", keep);
+    }
+  });
+
+  test("and a signal is otherwise what the platform makes of it", async () => {
+    const calls: string[] = [];
+    const runner = makeRunner({
+      classify(_request, signal) {
+        const gone = () => void calls.push("gone");
+        signal.addEventListener("abort", gone);
+        signal.removeEventListener("abort", gone);
+        signal.addEventListener("abort", (event) => void calls.push(`${event.type} ${event.target === signal}`));
+        AbortSignal.any([signal]).addEventListener("abort", () => void calls.push("any"));
+        expect(signal).toBeInstanceOf(AbortSignal);
+        return new Promise(() => {});
+      },
+    });
+    const lifecycle = runner.begin("a", 1);
+    const answer = runner.classify(lifecycle, makeInput()) as Promise<unknown>;
+    lifecycle.aborted();
+    await answer.catch(() => {});
+    expect(calls.sort()).toEqual(["abort true", "any"]);
+  });
+});
+
 test("a plugin gets a signal unless it declares the request only", () => {
   const plugins: [classify: NonNullable<RequestClassifier["classify"]>, given: boolean][] = [
     [(request) => request, false],
