@@ -1,4 +1,5 @@
 import type { KvRouterConfig } from "../core/config.js";
+import { WarmrouteError } from "../core/errors.js";
 import type { Candidate, Reason } from "../core/types.js";
 import { Answer } from "../kernel/abi.js";
 import type { WorkerInputs } from "../plugins/worker-selection/components.js";
@@ -36,7 +37,11 @@ export class Decider {
     this.#pool = pool;
     this.#run = pool.program ? undefined : new PolicyRun(pool.policy, pool.ranks);
     this.inputs = pool.program?.requiredInputs ?? this.#run!.inputs;
-    this.#draws = drawsOf(() => pool.kernel.random());
+    this.#draws = drawsOf(() => {
+      // A plugin that kept it would move the generator between decisions.
+      if (!pool.kernel.isHeld && !pool.kernel.failed) throw outsideOfCall();
+      return pool.kernel.random();
+    });
   }
 
   /** Reads and writes a request. Everything that can be refused is refused here (see writeRequest). */
@@ -101,3 +106,9 @@ export class Decider {
     }
   }
 }
+
+const outsideOfCall = () =>
+  new WarmrouteError(
+    "policy_failed",
+    "a component drew a random number outside of its call: keep values, never the context",
+  );

@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
 import { disown, isPromise, reasonOf } from "../core/foreign.js";
 import { describe } from "../core/ids.js";
-import type { Logger } from "../core/log.js";
+import { type Logger, quietLogger } from "../core/log.js";
 import type { RoutingPartition } from "../core/types.js";
 import type { WorkerSelectionFactory, WorkerSelectionInit } from "../plugins/worker-selection/contract.js";
 import { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
@@ -46,7 +46,8 @@ export interface PoolOptions extends Omit<SelectionCoreOptions, "policy"> {
  * `invalid_plugin` for a component that is none; a policy that was made is closed then.
  */
 export function createPool({ factory, partition, clock, ...options }: PoolOptions): SelectionCore {
-  const { kernel, config, role, log } = options;
+  const { kernel, config, role } = options;
+  const log = quietLogger(options.log);
   let core: SelectionCore | undefined;
   const policy = makePolicy(factory, {
     config: Object.freeze(config),

@@ -2,7 +2,7 @@ import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { disown, isPromise } from "../core/foreign.js";
 import { describe, parseU64, type U64Input } from "../core/ids.js";
-import { consoleLogger, type Logger } from "../core/log.js";
+import { consoleLogger, type Logger, quietLogger } from "../core/log.js";
 import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
@@ -58,7 +58,7 @@ export class SelectionCore implements Pool, BookingOwner {
     this.role = options.role;
     this.policy = options.policy;
     this.#requestIds = options.requestIds ?? new RequestIds();
-    this.#log = options.log ?? consoleLogger;
+    this.#log = quietLogger(options.log ?? consoleLogger);
     this.ranks = new PoolRanks(options.kernel);
     this.contents = new CacheContents(this);
     this.program = options.policy instanceof KernelPolicy ? options.policy.program : undefined;

@@ -1,5 +1,5 @@
 // A policy from its factory to its close: what it is told, and what happens when it errs then.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import type { Logger } from "../../src/core/log.js";
 import { parseWorker } from "../../src/core/worker.js";
 import { Kernel } from "../../src/kernel/kernel.js";
@@ -8,7 +8,7 @@ import { lowestCost } from "../../src/plugins/worker-selection/lowest-cost.js";
 import { WorkerSelectionPolicy } from "../../src/plugins/worker-selection/policy.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
 import { forbidUnhandledRejections, settle } from "./classifier/harness.js";
-import { coded, corePool, custom, nextDraw, policyPool, prompt, SIZE, workers } from "./pool.js";
+import { coded, corePool, custom, nextDraw, policyPool, prompt, SIZE, silent, workers } from "./pool.js";
 
 forbidUnhandledRejections();
 
@@ -167,6 +167,28 @@ describe("slots", () => {
     core.removeRank("1", 0);
     expect(seen).toEqual([3]);
   });
+});
+
+test.each([
+  [
+    "throws",
+    () => {
+      throw new Error("disk full");
+    },
+  ],
+  ["rejects", async () => Promise.reject(new Error("disk full"))],
+])("a logger that %s changes nothing", async (_, error) => {
+  const fails = () => {
+    throw new Error("no");
+  };
+  const policy = custom({ onSlotReleased: fails, close: fails });
+  const core = corePool({ log: { ...silent, error }, workers: workers(2), policy });
+  core.removeRank("1", 0);
+  expect(core.loads().map((row) => row.workerId)).toEqual(["2"]);
+  await core.close();
+  const bad = custom({ scorers: [{} as never], close: fails });
+  expect(() => corePool({ log: { ...silent, error }, policy: bad })).toThrow(coded("invalid_plugin"));
+  await settle();
 });
 
 describe("close", () => {

@@ -117,6 +117,17 @@ describe("the pipeline", () => {
   });
 });
 
+it("a context that is kept draws nothing outside of a call", () => {
+  const contexts: SelectionContext[] = [];
+  const core = poolOf({ picker: { pick: (ctx) => noted(contexts, ctx, 0) } });
+  const twin = poolOf({});
+  core.select({ tokens });
+  const { random, randomBelow } = contexts[0]!;
+  expect(() => random()).toThrow(coded("policy_failed"));
+  expect(() => randomBelow(3)).toThrow(coded("policy_failed"));
+  expect(nextDraw(core)).toBe(nextDraw(twin));
+});
+
 describe("inputs", () => {
   const groups = ["cache", "load", "preferredTaintMultiplier", "latency", "network"] as const;
   const request: PoolRequest = { tokens, routingConstraints: { preferredTaints: { a: 1 } } };
