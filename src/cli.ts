@@ -13,12 +13,13 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 // There is nowhere left to say it.
 process.stderr.on("error", () => {});
 
-main(argv).then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error) => {
-    console.error(error);
-    process.exitCode = 70;
-  },
-);
+/** Ends the process once all is written, although a plugin's timers may still run. */
+const end = (code: number) => {
+  // A failure is an `error` of the stream, too, which ends the process above.
+  process.stdout.write("", (failed) => failed ?? process.stderr.write("", () => process.exit(code)));
+};
+
+main(argv).then(end, (error) => {
+  console.error(error);
+  end(70);
+});

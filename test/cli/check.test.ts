@@ -28,6 +28,7 @@ const files: Record<string, string> = {
   "empty.mjs": "export const name = 1;\n",
   "broken.mjs": "export function register( {\n",
   "throws.mjs": 'throw new Error("no licence");\n',
+  "ticks.mjs": "setInterval(() => {}, 1000); export const register = () => {};\n",
   "lost.mjs": 'import "./not-there.mjs"; export const register = () => {};\n',
   "node_modules/acme-policies/package.json":
     '{"name":"acme-policies","type":"module","exports":{".":{"import":"./main.js"}}}',
@@ -46,6 +47,7 @@ function check(args: readonly string[], env: Record<string, string> = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [cli, "check", ...args], {
     cwd: directory,
     encoding: "utf8",
+    timeout: 20_000,
     env: { PATH: process.env.PATH, ...env },
   });
   return { status, stdout, stderr };
@@ -271,6 +273,11 @@ two-faults.yaml:3:3: unknown_key: worker_selection.agregated is not a known key;
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
     expect(stderr).toMatch(/^error: [^\n]*\n$/);
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
+  });
+
+  test("a catalog whose timers run on holds up nothing", () => {
+    const { status, stdout } = check(["--policy", "selection.yaml", "--catalog", "ticks.mjs", "--json"]);
+    expect([status, JSON.parse(stdout).ok]).toEqual([0, true]);
   });
 
   test("a broken file and a broken catalog together", () => {

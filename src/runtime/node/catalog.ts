@@ -3,21 +3,31 @@ import { createRequire } from "node:module";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { WarmrouteError } from "../../core/errors.js";
-import { reasonOf } from "../../core/foreign.js";
+import { isWarmrouteError, reasonOf } from "../../core/foreign.js";
 import { shortened } from "../../core/ids.js";
 import type { Catalog } from "../../plugins/registry.js";
 
 /**
  * Imports a catalog: a module file by its path, relative to the working directory, or a package by its name, found
- * from there. Throws `unreadable` when there is none, `invalid_plugin` when it fails or has no `register`.
+ * from there. Throws `unreadable` when there is none, `invalid_plugin` when it fails, has no `register`, or has not
+ * loaded after `timeoutMs` (30 s unless given).
  */
-export async function loadCatalog(pathOrPackage: string): Promise<Catalog> {
+export async function loadCatalog(pathOrPackage: string, { timeoutMs = 30_000 } = {}): Promise<Catalog> {
   const file = fileOf(pathOrPackage);
+  // Also keeps the process: where nothing else does, Node ends it without a word.
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const fault = `never finishes loading: it awaits something that did not come in ${timeoutMs / 1000} s`;
+    timer = setTimeout(() => reject(invalid(pathOrPackage, fault)), timeoutMs);
+  });
   let module: { register?: unknown };
   try {
-    module = await import(pathToFileURL(file).href);
+    module = await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (cause) {
+    if (isWarmrouteError(cause)) throw cause;
     throw invalid(pathOrPackage, `fails to load: ${reasonOf(cause)}`, cause);
+  } finally {
+    clearTimeout(timer);
   }
   if (typeof module.register !== "function") throw invalid(pathOrPackage, "exports no register function");
   return module as Catalog;
