@@ -1,6 +1,7 @@
 // Random pools and requests, written with names in place of worker ids, so that one plan can be played under many ids.
 import type { Random } from "../core/random.js";
 import type { SessionContext, StorageTier } from "../core/types.js";
+import { combination, type Values } from "./values.js";
 
 /** Tokens a block of every plan. */
 export const BLOCK_SIZE = 16;
@@ -50,7 +51,10 @@ export interface PoolPlan {
   readonly requests: readonly PlannedRequest[];
 }
 
-const taints = ["gpu-a", "gpu-b", "spot"];
+/** Taints and labels that workers have unless the author names labels. */
+export const taints = ["gpu-a", "gpu-b", "spot"];
+export const defaultLabels: Values = { zone: ["zone-0", "zone-1"] };
+
 const tiers: readonly StorageTier[] = ["device", "host_pinned", "disk"];
 
 const pick = <T>(random: Random, list: readonly T[]): T => list[random.below(list.length)]!;
@@ -94,13 +98,20 @@ export function ranksOf(workers: readonly PlannedWorker[]): PlannedRank[] {
   );
 }
 
-/** A pool with constraints, ties, idle ranks and partial blocks: whatever may come. */
-export function anyPlan(random: Random): PoolPlan {
+/** The labels of each worker in turn, from any combination on. */
+export function labelsInTurn(random: Random, labels: Values): (i: number) => Record<string, string> {
+  const from = random.below(2 ** 20);
+  return (i) => combination(labels, from + i);
+}
+
+/** A pool with constraints, ties, idle ranks and partial blocks: whatever may come. A third of it has no labels. */
+export function anyPlan(random: Random, labels: Values): PoolPlan {
+  const labelsOf = labelsInTurn(random, labels);
   const workers = Array.from({ length: 1 + random.below(6) }, (_, i) => ({
     name: `w${i}`,
     dpSize: 1 + random.below(3),
     taints: some(random, taints),
-    labels: random.below(3) === 0 ? {} : { zone: `zone-${random.below(2)}` },
+    labels: random.below(3) === 0 ? {} : labelsOf(i),
   }));
   const ranks = ranksOf(workers);
   const base = prompt(random, 1 + random.below(20));
@@ -143,18 +154,18 @@ function anySession(random: Random): SessionContext {
 }
 
 /**
- * A pool in which no two ranks are alike in anything that a policy can read, for requests of one prompt and no
- * constraints: a policy that looks at values has one answer. Requests differ by more than blocks do, and prefill
- * tokens by more than either, so that simple sums do not come out equal by chance.
+ * A pool in which no two ranks are alike in load or cache, for requests of one prompt and no constraints: a policy
+ * that looks at these has one answer. Requests differ by more than blocks do, and prefill tokens by more than either,
+ * so that simple sums do not come out equal by chance.
  */
-export function distinctPlan(random: Random, n = 3 + random.below(4)): PoolPlan {
+export function distinctPlan(random: Random, labels: Values, n = 3 + random.below(4)): PoolPlan {
   const order = () => shuffled(random, [...Array(n).keys()]);
-  const labels = order();
+  const labelsOf = labelsInTurn(random, labels);
   const workers = Array.from({ length: n }, (_, i) => ({
     name: `w${i}`,
     dpSize: 1,
     taints: [],
-    labels: { zone: `zone-${labels[i]}` },
+    labels: labelsOf(i),
   }));
   const tokens = prompt(random, n + random.below(8));
   const held = order();

@@ -8,6 +8,7 @@ import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { FaultLog } from "./fault-log.js";
 import { BLOCK_SIZE, type PlannedRequest, type PlannedWorker, type PoolPlan } from "./pool-plan.js";
+import { watchedPolicy } from "./watched-policy.js";
 
 export interface TestPoolOptions {
   readonly seed?: bigint;
@@ -52,7 +53,7 @@ export class TestPool {
     let policy: WorkerSelectionPolicy | undefined;
     const workerSelection = () => {
       policy = make();
-      return policy;
+      return watchedPolicy(policy);
     };
     const router = await createRouter({
       model: "conformance",

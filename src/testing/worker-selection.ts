@@ -5,16 +5,25 @@ import { guardViews } from "../plugins/worker-selection/guarded-views.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
 import {
   anyPlan,
+  defaultLabels,
   distinctPlan,
+  labelsInTurn,
   type PlannedRequest,
   type PoolPlan,
   ranksOf,
   shuffled,
+  taints,
   workerIds,
 } from "./pool-plan.js";
 import { TestPool, type TestPoolOptions } from "./test-pool.js";
+import { listed, readValues, type Values } from "./values.js";
 
 type Make = () => WorkerSelectionPolicy;
+
+export interface WorkerSelectionSuiteOptions {
+  /** Labels of the suite's workers, each with the values that workers take in turn: those that the policy reads. */
+  labels?: Values;
+}
 
 const ROUNDS = 16;
 const DRAWS = 32;
@@ -67,8 +76,16 @@ function eligible({ workers }: PoolPlan, { allowed, requiredTaints = [], pinned 
  * the first suite on. Where a choice rests on chance (the generator was moved, or another candidate has the same cost)
  * only how often each worker is chosen is compared under other ids. A policy whose choice depends on the ids themselves,
  * as a hash over them does, does not conform.
+ *
+ * The suite's workers have the label `zone` with the value `zone-0` or `zone-1`, or the labels of `options` instead,
+ * and some have none; they have any of the taints `gpu-a`, `gpu-b` and `spot`. A policy may filter all candidates of a
+ * request; one that does so for all requests does not conform, for nothing is known of it then.
  */
-export function testWorkerSelectionPolicy(name: string, make: Make): void {
+export function testWorkerSelectionPolicy(name: string, make: Make, options: WorkerSelectionSuiteOptions = {}): void {
+  const labels = readValues(options, "labels") ?? defaultLabels;
+  const anyPool = (random: Random) => anyPlan(random, labels);
+  const distinctPool = (random: Random, n?: number) => distinctPlan(random, labels, n);
+
   describe(`worker-selection policy ${name}`, { timeout: 30_000 }, () => {
     const opened: TestPool[] = [];
     const openUnder = async (ids: readonly bigint[], plan: PoolPlan, more: Partial<TestPoolOptions> = {}) => {
@@ -91,20 +108,33 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 
     test(
       "chooses an eligible candidate, and leaves a finite cost for each",
-      forPlans(anyPlan, async (plan, random) => {
+      forPlans(anyPool, async (plan, random) => {
         const pool = await open(plan, random);
         for (const request of plan.requests) {
           const { rank } = await pool.select(request);
           const ranks = eligible(plan, request);
-          const allowed = ranks.length > 0 ? [...ranks, "all_eligible_workers_filtered"] : refusals;
+          const allowed = ranks.length > 0 ? [...ranks, filtered] : refusals;
           expect(allowed, "the choice must be one of the candidates").toContain(rank);
         }
       }),
     );
 
+    test("selects a worker for some request", async () => {
+      let selected = 0;
+      for (const plan of [anyPool, distinctPool]) {
+        await forPlans(plan, async ({ requests, ...parts }, random) => {
+          const pool = await open({ requests, ...parts }, random);
+          selected += (await choices(pool, requests)).filter(
+            (rank) => rank !== filtered && !refusals.includes(rank),
+          ).length;
+        })();
+      }
+      expect(selected, selectsNothing(labels)).toBeGreaterThan(0);
+    });
+
     test(
       "looks at values, not at the order of rows, ids or slots",
-      forPlans(distinctPlan, async (plan, random) => {
+      forPlans(distinctPool, async (plan, random) => {
         const ids = workerIds(random, plan.workers.length);
         const pool = await openUnder(ids, plan);
         const twin = await openUnder(shuffled(random, ids), plan, { order: shuffled(random, plan.workers) });
@@ -121,7 +151,7 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 
     test("draws for workers, not for rows", async () => {
       const random = new Random(8n);
-      const plan = distinctPlan(random, 6);
+      const plan = distinctPool(random, 6);
       const ids = workerIds(random, 6).sort((a, b) => (a < b ? -1 : 1));
       const drawn = async (under: readonly bigint[], from: number) => {
         const ranks: string[] = [];
@@ -139,7 +169,7 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 
     test(
       "decides alike from the same seed",
-      forPlans(anyPlan, async (plan, random) => {
+      forPlans(anyPool, async (plan, random) => {
         const ids = workerIds(random, plan.workers.length);
         const requests = [...plan.requests, ...plan.requests, ...plan.requests];
         const pools = await Promise.all([1, 2].map(() => openUnder(ids, plan, { seed: 7n })));
@@ -150,7 +180,7 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 
     test(
       "answers a probe as it would answer the selection, and books nothing for it",
-      forPlans(anyPlan, async (plan, random) => {
+      forPlans(anyPool, async (plan, random) => {
         const ids = workerIds(random, plan.workers.length);
         const [pool, twin] = await Promise.all([1, 2].map(() => openUnder(ids, plan)));
         const before = plan.requests.slice(0, random.below(4));
@@ -165,18 +195,30 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
     );
 
     test("keeps no view beyond the call that lent it", async () => {
-      const random = new Random(1n);
-      const plan = anyPlan(random);
-      const pool = await open(plan, random);
-      for (let i = 0; i < 12; i++) {
-        await pool.select(plan.requests[i % 8]!);
-        if (i % 4 === 3) pool.add({ name: `late-${i}`, dpSize: 2, taints: [], labels: {} }, random.u64());
-      }
+      const played = async (guarded: boolean) => {
+        const random = new Random(1n);
+        const plan = anyPool(random);
+        guardViews(guarded);
+        try {
+          const pool = await open(plan, random);
+          const ranks: string[] = [];
+          for (let i = 0; i < 12; i++) {
+            ranks.push((await pool.select(plan.requests[i % 8]!)).rank);
+            if (i % 4 === 3) pool.add({ name: `late-${i}`, dpSize: 2, taints: [], labels: {} }, random.u64());
+          }
+          return ranks;
+        } finally {
+          guardViews(true);
+        }
+      };
+      const lent = await played(false);
+      const takenBack = await played(true).catch(({ message }) => expect.fail(`${message} ${readsAnew}`));
+      expect(takenBack, readsAnew).toEqual(lent);
     });
 
     test("asks for the same inputs whenever it is asked", async () => {
       const random = new Random(2n);
-      const plan = anyPlan(random);
+      const plan = anyPool(random);
       const inputs = ({ policy: { filters, scorers, picker } }: TestPool) =>
         [...filters, ...scorers, picker].map(({ requiredInputs = 0 }) => requiredInputs);
       const [pool, other] = [await open(plan, random), await open(plan, random)];
@@ -187,20 +229,32 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
       expect(inputs(other), frozen).toEqual(atFirst);
     });
 
-    test.each([1, 2000])("works with %d candidates", async (n) => {
-      const random = new Random(BigInt(n));
-      const workers = Array.from({ length: n }, (_, i) => ({ name: `w${i}`, dpSize: 1, taints: [], labels: {} }));
-      const loads = workers
-        .slice(0, 20)
-        .map(({ name: worker }) => ({ worker, dpRank: 0, prefillTokens: 9, blocks: 2 }));
-      const { requests } = distinctPlan(random);
-      const pool = await open({ workers, stores: [], loads, requests }, random);
-      for (const rank of await choices(pool, requests)) expect(rank).toMatch(/^w\d+\/0$/);
+    test.each([
+      [1, ROUNDS],
+      [2000, 1],
+    ])("works with %d candidates", async (n, rounds) => {
+      for (let round = 0; round < rounds; round++) {
+        const random = new Random(BigInt(n + round));
+        const labelsOf = labelsInTurn(random, labels);
+        const workers = Array.from({ length: n }, (_, i) => ({
+          name: `w${i}`,
+          dpSize: 1,
+          taints: [],
+          labels: labelsOf(i),
+        }));
+        const loads = workers
+          .slice(0, 20)
+          .map(({ name: worker }) => ({ worker, dpRank: 0, prefillTokens: 9, blocks: 2 }));
+        const { requests } = distinctPool(random);
+        const pool = await open({ workers, stores: [], loads, requests }, random);
+        const allowed = [...workers.map((worker) => `${worker.name}/0`), filtered];
+        for (const rank of await choices(pool, requests)) expect(allowed).toContain(rank);
+      }
     });
 
     test(
       "treats a new rank in a used slot as a new rank",
-      forPlans(distinctPlan, async (plan, random) => {
+      forPlans(distinctPool, async (plan, random) => {
         const ids = workerIds(random, plan.workers.length + 2);
         const [used, fresh] = [await openUnder(ids, plan), await openUnder(ids, plan)];
         await replaceLast(used, plan, ids, ["new", "passing"]);
@@ -214,8 +268,8 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 
     test(
       "shares nothing with the policies of other pools",
-      forPlans(anyPlan, async (plan, random) => {
-        const other = anyPlan(random);
+      forPlans(anyPool, async (plan, random) => {
+        const other = anyPool(random);
         const ids = workerIds(random, 12);
         const alone = await choices(await openUnder(ids, plan), plan.requests);
         const [pool, neighbour] = [await openUnder(ids, plan), await openUnder(ids, other)];
@@ -234,7 +288,7 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 
     test("closes once, soon and quietly, also with requests in flight", async () => {
       const random = new Random(3n);
-      const plan = anyPlan(random);
+      const plan = anyPool(random);
       const pool = await open(plan, random);
       await choices(pool, plan.requests);
       const { router } = pool;
@@ -245,7 +299,15 @@ export function testWorkerSelectionPolicy(name: string, make: Make): void {
 }
 
 const sameSeed = "draw from ctx.random() and ctx.randomBelow(), and read no clock but that of the factory's init";
+const readsAnew =
+  "This is so only where views are taken back after each call, and kept columns empty: read them anew in each call";
 const refusals = ["no_endpoints", "pinned_worker_not_allowed"];
+const filtered = "all_eligible_workers_filtered";
+
+const selectsNothing = (labels: Values) =>
+  "the policy filtered all candidates of all requests, so the other tests tell nothing of it. The suite's workers have " +
+  `the labels ${listed(labels) || "(none)"}, some of them no labels, and the taints ${taints.join(", ")}. Name the ` +
+  'labels that the policy reads: testWorkerSelectionPolicy(name, make, { labels: { zone: ["east", "west"] } })';
 
 /**
  * Lets a pool serve the plan's requests, and replaces the worker that served the last one: the first newcomer gets
@@ -258,11 +320,13 @@ async function replaceLast(
   ids: readonly bigint[],
   newcomers: readonly string[],
 ): Promise<void> {
-  const last = (await choices(pool, plan.requests)).findLast((rank) => rank.startsWith("w"));
-  if (last) pool.remove(last.slice(0, last.indexOf("/")));
+  const last = (await choices(pool, plan.requests)).findLast((rank) => rank.startsWith("w"))?.split("/")[0];
+  if (last) pool.remove(last);
+  // The same labels, so that a filter lets it in.
+  const { labels = {} } = plan.workers.find(({ name }) => name === last) ?? {};
   const idlest = Math.min(...pool.router.loads().map(({ activeRequests }) => activeRequests));
   for (const name of newcomers) {
-    pool.add({ name, dpSize: 1, taints: [], labels: {} }, ids.at(name === "new" ? -1 : -2)!);
+    pool.add({ name, dpSize: 1, taints: [], labels }, ids.at(name === "new" ? -1 : -2)!);
   }
   pool.remove("passing");
   for (let i = 0; i < idlest + 2; i++) pool.load("new", 0, 500, 3);

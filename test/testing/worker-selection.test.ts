@@ -1,4 +1,5 @@
 // Policies that conform: the shipped ones, and ones of each shape that a catalog may have.
+import { expect, test } from "vitest";
 import { parseConfig } from "../../src/core/config.js";
 import { builtInProviders, defaultSelection } from "../../src/plugins/worker-selection/built-in.js";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
@@ -78,4 +79,37 @@ testWorkerSelectionPolicy("of two choices", () => {
       },
     },
   });
+});
+
+const byLabels = (keep: (zone: string | undefined, tier: string | undefined) => boolean) => () =>
+  new WorkerSelectionPolicy({
+    label: "by labels",
+    filters: [{ keep: (_ctx, rows, row) => keep(rows.label(row, "zone"), rows.label(row, "tier")) }],
+    scorers: [perRow(LOAD, (_ctx, { load }, row) => load!.activeRequests[row]!)],
+  });
+testWorkerSelectionPolicy(
+  "of one zone",
+  byLabels((zone) => zone === "zone-1"),
+);
+testWorkerSelectionPolicy(
+  "of labels that its author names",
+  byLabels((zone, tier) => zone === "east" && tier === "silver"),
+  { labels: { zone: ["east", "west"], tier: ["gold", "silver"] } },
+);
+
+test.each([
+  ["no list", "east", /labels\.zone must be a list of at least one string, not "east"/],
+  ["an empty list", [], /labels\.zone must be a list/],
+  ["no strings", [1], /labels\.zone must be a list/],
+])("labels with %s are refused", (_, zone, words) => {
+  const policy = byLabels(() => true);
+  expect(() => testWorkerSelectionPolicy("unused", policy, { labels: { zone: zone as unknown as string[] } })).toThrow(
+    words,
+  );
+});
+
+test("unknown options are refused", () => {
+  const options = { label: { zone: ["east"] } } as object;
+  const policy = byLabels(() => true);
+  expect(() => testWorkerSelectionPolicy("unused", policy, options)).toThrow(/options has an unknown field: label/);
 });

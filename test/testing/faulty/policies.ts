@@ -49,7 +49,15 @@ faulty("keeps a column", () => {
   let loads: Float64Array | undefined;
   return picks((_ctx, rows) => {
     loads ??= rows.load!.activeRequests;
-    return loads[0]! >= 0 ? 0 : 0;
+    return loads[0]! >= 0 ? 0 : rows.length - 1;
+  });
+});
+
+faulty("keeps a column in which it finds its row", () => {
+  let loads: Float64Array | undefined;
+  return picks((_ctx, rows) => {
+    loads ??= rows.load!.activeRequests;
+    return loads.indexOf(Math.min(...loads));
   });
 });
 
@@ -104,3 +112,34 @@ faulty("never closes", () => ({ close: () => new Promise<void>(() => {}) }));
 const only = new WorkerSelectionPolicy({ label: "only", scorers: [requests()] });
 testWorkerSelectionPolicy("is one for all pools", () => only);
 testWorkerSelectionPolicy("is no policy", () => ({ label: "no policy" }) as WorkerSelectionPolicy);
+
+faulty("filters all", () => ({ filters: [{ keep: (_ctx, rows, row) => rows.label(row, "zone") === "east" }] }));
+faulty("clears a column", () => ({
+  scorers: [
+    requests(),
+    {
+      requiredInputs: LOAD,
+      score(_ctx, { load }, costs) {
+        costs.fill(0);
+        load!.activeRequests.fill(0);
+      },
+    },
+  ],
+}));
+faulty("filters with a column that it changes", () => ({
+  filters: [
+    {
+      requiredInputs: LOAD,
+      keep(_ctx, { load }, row) {
+        load!.activePrefillTokens[row]! += 1;
+        return true;
+      },
+    },
+  ],
+}));
+faulty("sorts slots to pick", () =>
+  picks((_ctx, { slot }) => {
+    slot.sort((a, b) => b - a);
+    return 0;
+  }),
+);
