@@ -1,4 +1,8 @@
 // Waiting in tests, with an end.
+// The timers of the platform, also where a test has faked those that its plugin sees.
+const { setTimeout, clearTimeout, performance } = globalThis;
+const now = performance.now.bind(performance);
+
 /** Milliseconds that nothing takes which does not hang. */
 export const PATIENCE_MS = 2000;
 
@@ -21,7 +25,7 @@ export async function within(promise: Promise<unknown>, ms = PATIENCE_MS): Promi
 
 /** Whether something holds in time. */
 export async function until(holds: () => boolean, ms = PATIENCE_MS): Promise<boolean> {
-  for (const start = performance.now(); !holds(); await sleep(2)) if (performance.now() - start > ms) return false;
+  for (const start = now(); !holds(); await sleep(2)) if (now() - start > ms) return false;
   return true;
 }
 

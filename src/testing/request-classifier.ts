@@ -1,17 +1,32 @@
 // The conformance suite of request classifiers, for vitest.
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Random } from "../core/random.js";
 import type { ClassifyEvent, RequestClassifier } from "../plugins/request-classifier/contract.js";
 import { PATIENCE_MS, sleep, until, within } from "./patience.js";
 import {
+  defaultAttributes,
+  kindsOfRequest,
+  ofSession,
+  type RequestShape,
+  shapesOf,
+  withEach,
+  withoutWorker,
+} from "./request-shapes.js";
+import {
   classesSetBy,
   classifierFault,
+  endAll,
   endSomehow,
-  kindsOfRequest,
   type MakeClassifier,
   type TestRequest,
   TestRouter,
 } from "./test-router.js";
+import { readValues, type Values } from "./values.js";
+
+export interface RequestClassifierSuiteOptions {
+  /** Attributes that the classifier reads, each with some of its values, beside `tenant`, `tier` and `user`. */
+  attributes?: Values;
+}
 
 /** Long enough for all to come to rest that does not wait for an event. */
 const REST_MS = 30;
@@ -19,24 +34,24 @@ const REST_MS = 30;
 const waiting = (requests: readonly TestRequest[]) => requests.filter((request) => request.waits);
 
 /** Fails with what a request was refused with, unless its caller gave up or the classifier gave it too little time. */
-function expectAccepted(request: TestRequest, what: string): void {
-  const { error, gaveUp } = request;
+function expectAccepted({ error, gaveUp, shape }: TestRequest, when: string): void {
   if (error === undefined || gaveUp || (error as { code?: string }).code === "deadline_exceeded") return;
   const why = "classify() must answer with the request that it was given, and throw only for one that must fail";
-  expect.fail(`a request ${what} was refused: ${classifierFault(error)}. ${why}`);
+  expect.fail(`a request ${shape.what}${when} was refused: ${classifierFault(error)}. ${why}`);
 }
 
 /** Lets one request through, and ends it. */
-async function expectPasses(router: TestRouter, what: string, ...request: Parameters<TestRouter["start"]>) {
-  const started = router.start(...request);
+async function expectPasses(router: TestRouter, shape: RequestShape, when = "") {
+  const started = router.start(shape);
   await within(started.ended);
-  expect(
-    started.waits,
-    `a request ${what} still waits after ${PATIENCE_MS} ms, though none runs that it waits for`,
-  ).toBe(false);
-  expectAccepted(started, what);
+  const hangs = `a request ${shape.what}${when} still waits after ${PATIENCE_MS} ms, though none runs that it waits for`;
+  expect(started.waits, `${hangs}: ${settles}, and ${frees}`).toBe(false);
+  expectAccepted(started, when);
   started.selection?.booking.complete();
 }
+
+const settles = "the promise of classify() must be settled for every request";
+const frees = "let the next one go on `completed` and on `aborted`, whatever came before them";
 
 /** What a newer host may send, and what a host may send twice or out of order. */
 const oddEvents = (requestId: string): ClassifyEvent[] => {
@@ -61,22 +76,30 @@ const oddEvents = (requestId: string): ClassifyEvent[] => {
  *
  * Each classifier runs in real routers. A request may wait for others to end, and for a while; not for ever. The
  * suite's policy file has the classes that the classifier sets.
+ *
+ * The suite's requests have a session or none, a pin or none, and any of the attributes `tenant` (`acme`, `globex`,
+ * `initech`), `tier` (`gold`, `silver`, empty), `user` (`ann`, `bob`, `cy`) and those of `options`, which go first.
  */
-export function testRequestClassifier(name: string, make: MakeClassifier): void {
+export function testRequestClassifier(
+  name: string,
+  make: MakeClassifier,
+  options: RequestClassifierSuiteOptions = {},
+): void {
+  const attributes = { ...defaultAttributes, ...readValues(options, "attributes") };
+  const shapes = shapesOf(attributes);
+
   describe(`request classifier ${name}`, { timeout: 30_000 }, () => {
-    let classes: ReadonlySet<string>;
+    let classes: Promise<Set<string>> | undefined;
     const opened: TestRouter[] = [];
     const open = async (workers = 2) => {
-      const router = await TestRouter.open(make, workers, classes);
+      classes ??= classesSetBy(make, shapes);
+      const router = await TestRouter.open(make, workers, await classes);
       opened.push(router);
       return router;
     };
     const unhandled: unknown[] = [];
     const keep = (reason: unknown) => void unhandled.push(reason);
 
-    beforeAll(async () => {
-      classes = await classesSetBy(make);
-    });
     beforeEach(() => {
       unhandled.length = 0;
       process.on("unhandledRejection", keep);
@@ -93,80 +116,91 @@ export function testRequestClassifier(name: string, make: MakeClassifier): void 
       expect(other.classifier, "make() must return a new classifier each time").not.toBe(one.classifier);
     });
 
-    test.each(Object.entries(kindsOfRequest))("answers a request %s with the same request", async (kind, request) => {
+    const kinds: [string, readonly RequestShape[]][] = [
+      ...kindsOfRequest.map((shape): [string, RequestShape[]] => [shape.what, [shape, shape, shape]]),
+      ...Object.entries(attributes).map(([key, values]): [string, RequestShape[]] => {
+        return [`with the attribute ${key}`, withEach(key, values)];
+      }),
+    ];
+    test.each(kinds)("answers a request %s with the same request", async (_, requests) => {
       const router = await open();
-      for (let i = 0; i < 3; i++) await expectPasses(router, kind, ...request);
+      for (const shape of requests) await expectPasses(router, shape);
       expect(router.log.faults).toEqual([]);
     });
 
     test("lets a request go whose caller gives up while it waits", async () => {
       const router = await open();
-      const requests = Array.from({ length: 6 }, () => router.start({ sessionId: "s" }));
+      const requests = shapes.flatMap((shape) => Array.from({ length: 4 }, () => router.start(shape)));
       await sleep(REST_MS);
       for (const request of waiting(requests)) request.giveUp();
-      const settles = "when `signal` fires or `aborted` comes, take the request off your list and settle its promise";
-      expect(await until(() => router.pending.size === 0), `a promise of classify() hangs: ${settles}`).toBe(true);
+      const lets = "when `signal` fires or `aborted` comes, take the request off your list and settle its promise";
+      expect(await until(() => router.pending.size === 0), `a promise of classify() hangs: ${lets}`).toBe(true);
       for (const { selection } of requests) selection?.booking.complete();
-      await expectPasses(router, "of a session whose waiting requests were given up", { sessionId: "s" });
+      for (const shape of shapes) await expectPasses(router, shape, ", after others like it were given up,");
     });
 
     test("holds nothing of requests that have ended, in whatever way and order", async () => {
       const router = await open();
       const random = new Random(5n);
-      const sessions = ["a", "b", "c", undefined];
-      const requests = Array.from({ length: 80 }, () => {
-        const sessionId = sessions[random.below(sessions.length)];
-        return router.start(sessionId === undefined ? {} : { sessionId });
+      const requests = Array.from({ length: 5 * shapes.length }, () => {
+        const shape = shapes[random.below(shapes.length)]!;
+        const request = router.start(random.below(8) === 0 ? withoutWorker(shape) : shape);
+        if (random.below(8) === 0) request.giveUp();
+        return request;
       });
       await sleep(REST_MS);
       for (const request of waiting(requests)) if (random.below(5) === 0) request.giveUp();
-      await endAll(requests, random);
-      for (const request of requests) expectAccepted(request, "among others");
+      const stuck = await endAll(
+        requests,
+        (selection) => endSomehow(selection, random),
+        (n) => random.below(n),
+      );
+      const which = `${stuck.length} requests wait though none runs, one of them ${stuck[0]?.shape.what}`;
+      expect(stuck.length, `${which}: ${settles}, and ${frees}`).toBe(0);
+      for (const request of requests) if (!isRefused(request)) expectAccepted(request, " among others");
+      const left = "all requests have ended, but promises of classify() are pending: settle them on `signal`";
+      expect(await until(() => router.pending.size === 0), left).toBe(true);
       const { live, pending, events } = router.router.stats().classifier!;
       expect({ live, pending, eventsFailed: events.failed }).toEqual({ live: 0, pending: 0, eventsFailed: 0 });
-      expect(router.pending.size, "all requests have ended, but promises of classify() are pending").toBe(0);
-      for (const sessionId of ["a", "b", "c"]) await expectPasses(router, "after all others", { sessionId });
+      for (const shape of shapes) await expectPasses(router, shape, ", after others like it have ended,");
     });
 
     test("takes events that it does not know, and in any order", async () => {
       const router = await open();
       await expectTakes(router.classifier, oddEvents("a request that never was"));
-      const running = router.start({ sessionId: "s", requestId: "twice" });
+      const running = router.start({ what: "", parts: { sessionId: "s", requestId: "twice" } });
       await within(running.ended);
       await expectTakes(router.classifier, oddEvents("twice"));
       running.selection?.booking.complete();
-      await expectPasses(router, "after events out of order", { sessionId: "s" });
+      await expectPasses(router, ofSession, ", after events out of order,");
       expect(router.log.faults, "onEvent() must not throw").toEqual([]);
     });
 
     test("works without workers, and as they come and go", async () => {
       const router = await open(0);
-      const early = router.start({ sessionId: "s" });
+      const early = router.start(ofSession);
       await sleep(REST_MS);
-      early.giveUp();
+      if (early.waits) early.giveUp();
       await within(early.ended);
-      const { code } = (early.error ?? {}) as { code?: string };
-      expect(code ?? "given up", "context.workers() may be empty").toMatch(
-        /^(given up|no_endpoints|deadline_exceeded)$/,
-      );
+      if (!isRefused(early)) expectAccepted(early, ", while there are no workers (context.workers() may be empty),");
       router.addWorker(0);
-      await expectPasses(router, "after a worker came", { sessionId: "s" });
+      await expectPasses(router, ofSession, ", after a worker came,");
       router.addWorker(1);
       router.removeWorker(0);
-      await expectPasses(router, "after a worker left", { sessionId: "s" });
+      await expectPasses(router, ofSession, ", after a worker left,");
       expect(router.log.faults).toEqual([]);
     });
 
     test("shares nothing with the classifiers of other routers", async () => {
       const [busy, idle] = await Promise.all([open(), open()]);
-      for (let i = 0; i < 6; i++) busy.start({ sessionId: "s" });
+      for (const shape of shapes) for (let i = 0; i < 3; i++) busy.start(shape);
       await sleep(REST_MS);
-      await expectPasses(idle, "of a session that is busy in another router", { sessionId: "s" });
+      for (const shape of shapes) await expectPasses(idle, shape, ", like which many run in another router,");
     });
 
     test("closes soon and quietly, also with requests that run and wait", async () => {
       const router = await open();
-      const requests = Array.from({ length: 6 }, () => router.start({ sessionId: "s" }));
+      const requests = shapes.flatMap((shape) => [router.start(shape), router.start(shape)]);
       await sleep(REST_MS);
       const closing = Promise.all([router.router.close(), ...requests.map(({ ended }) => ended)]);
       expect(await within(closing), `close() must settle within ${PATIENCE_MS} ms`).toBe(true);
@@ -175,21 +209,8 @@ export function testRequestClassifier(name: string, make: MakeClassifier): void 
   });
 }
 
-/** Ends requests as they are let through, in a random order, until none is left. */
-async function endAll(requests: readonly TestRequest[], random: Random): Promise<void> {
-  const ended = new Set<TestRequest>();
-  const running = () => requests.filter((request) => request.selection && !ended.has(request));
-  while (waiting(requests).length > 0 || running().length > 0) {
-    const more = await until(() => running().length > 0 || waiting(requests).length === 0);
-    const frees = "let the next one go on `completed` and on `aborted`, whatever came before them";
-    expect(more, `${waiting(requests).length} requests wait though none runs: ${frees}`).toBe(true);
-    const now = running();
-    const request = now[random.below(now.length)];
-    if (!request) continue;
-    ended.add(request);
-    await endSomehow(request.selection!, random);
-  }
-}
+/** No worker may take it, which is not for the classifier to change. */
+const isRefused = ({ error }: TestRequest) => (error as { code?: unknown } | undefined)?.code === "no_endpoints";
 
 /** Gives a classifier events, one after the other, as a router does. */
 async function expectTakes(classifier: RequestClassifier, events: readonly ClassifyEvent[]): Promise<void> {

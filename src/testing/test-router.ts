@@ -13,18 +13,23 @@ import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
 import { syntheticProfile } from "../scheduling/policy-class.js";
 import { FaultLog } from "./fault-log.js";
-import { within } from "./patience.js";
+import { until } from "./patience.js";
+import type { RequestShape } from "./request-shapes.js";
 
 export type MakeClassifier = (context: RequestClassifierContext) => RequestClassifier;
 
 /** A request on its way: its selection, the error that it was refused with, or neither yet. */
 export class TestRequest {
+  readonly shape: RequestShape;
   selection: Selection | undefined;
   error: unknown;
   readonly ended: Promise<void>;
   readonly #controller = new AbortController();
 
-  constructor(router: KvRouter, request: SelectRequest, attributes: Record<string, string>) {
+  constructor(router: KvRouter, requestId: string, shape: RequestShape) {
+    this.shape = shape;
+    const { parts, attributes = {} } = shape;
+    const request: SelectRequest = { requestId, tokens: [1, 2, 3], ...parts };
     const selection = router.select(request, { signal: this.#controller.signal, body: attributes });
     this.ended = selection.then(
       (selected) => {
@@ -99,13 +104,12 @@ export class TestRouter {
   }
 
   /** Starts a request with an id of its own. */
-  start(parts: Partial<SelectRequest> = {}, attributes: Record<string, string> = {}): TestRequest {
-    const requestId = `request-${++TestRouter.#requests}`;
-    return new TestRequest(this.router, { requestId, tokens: [1, 2, 3], ...parts }, attributes);
+  start(shape: RequestShape): TestRequest {
+    return new TestRequest(this.router, `request-${++TestRouter.#requests}`, shape);
   }
 }
 
-const workerOf = (i: number) => ({ workerId: 2n ** 64n - 1n - BigInt(i), totalKvBlocks: 16384 });
+export const workerOf = (i: number) => ({ workerId: 2n ** 64n - 1n - BigInt(i), totalKvBlocks: 16384 });
 
 function profilesOf(classes: Iterable<string>): PolicyProfiles {
   const explicit = Array.from(classes, (name) => ({ name, queuePolicy: "fcfs" as const, quantum: 1 }));
@@ -132,23 +136,8 @@ function watched(classifier: RequestClassifier, pending: Set<unknown>): RequestC
   };
 }
 
-/** One request of each kind that a classifier meets. */
-export const kindsOfRequest: Readonly<Record<string, [Partial<SelectRequest>, Record<string, string>?]>> = {
-  "without a session": [{}],
-  "of a session": [{ sessionId: "s" }],
-  "of a session's last turn": [
-    { sessionContext: { sessionId: "s", parentSessionId: "p", sessionFinal: true, inputTrigger: "tool_result" } },
-  ],
-  "with a pin": [{ sessionId: "s", pinnedWorker: { workerId: workerOf(0).workerId, dpRank: 0 } }],
-  "with an affinity target": [{ sessionId: "s", affinityTarget: { workerId: workerOf(1).workerId } }],
-  "with attributes": [{}, { tenant: "acme", tier: "" }],
-  "of a class that nobody knows": [{ policyClass: "no such class" }],
-  "with priorities": [{ priorityJump: -2.5, strictPriority: 3 }],
-  "with a long prompt": [{ tokens: new Uint32Array(100_000), expectedOutputTokens: 5000 }],
-};
-
-/** The classes that a classifier sets for these kinds of requests: its policy file has them, so the suite's has, too. */
-export async function classesSetBy(make: MakeClassifier): Promise<Set<string>> {
+/** The classes that a classifier sets for these requests: its policy file has them, so the suite's has, too. */
+export async function classesSetBy(make: MakeClassifier, shapes: readonly RequestShape[]): Promise<Set<string>> {
   const classes = new Set<string>();
   const noting: MakeClassifier = (context) => {
     const classifier = make(context);
@@ -163,17 +152,32 @@ export async function classesSetBy(make: MakeClassifier): Promise<Set<string>> {
   // What is no classifier at all is for the tests to tell.
   const test = await TestRouter.open(noting, 2).catch(() => undefined);
   if (!test) return classes;
-  for (const [parts, attributes] of Object.values(kindsOfRequest)) {
-    const request = test.start(parts, attributes);
-    await within(request.ended, 100);
-    request.giveUp();
-    request.selection?.booking.free();
-  }
+  const requests = shapes.map((shape) => test.start(shape));
+  await endAll(requests, async ({ booking }) => booking.complete());
   void test.router.close();
   return classes;
 }
 
-/** Ends a request in one of the ways in which requests end, some of them at the second worker that they were sent to. */
+/** Ends requests as they are let through; answers those that still wait when none has run for a while. */
+export async function endAll(
+  requests: readonly TestRequest[],
+  end: (selection: Selection) => Promise<void>,
+  next: (n: number) => number = () => 0,
+): Promise<TestRequest[]> {
+  const ended = new Set<TestRequest>();
+  const waiting = () => requests.filter((request) => request.waits);
+  const running = () => requests.filter((request) => request.selection && !ended.has(request));
+  while (await until(() => running().length > 0 || waiting().length === 0)) {
+    const now = running();
+    if (now.length === 0) break;
+    const request = now[next(now.length)]!;
+    ended.add(request);
+    await end(request.selection!);
+  }
+  return waiting();
+}
+
+/** Ends a request in one of the ways in which requests end, some of them at the second worker they were sent to. */
 export async function endSomehow(first: Selection, random: Random): Promise<void> {
   let selection: Selection | undefined = first;
   if (random.below(2) === 0) first.booking.sent();

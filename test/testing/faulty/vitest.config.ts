@@ -7,5 +7,7 @@ export default defineConfig({
     root: fileURLToPath(new URL("../../..", import.meta.url)),
     include: ["test/testing/faulty/*s.ts"],
     testTimeout: 30_000,
+    // They spend their time waiting.
+    maxWorkers: 3,
   },
 });
