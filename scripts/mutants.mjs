@@ -43,8 +43,8 @@ const mutants = [
   {
     name: "the frontend drops the bundle",
     file: "src/frontend/model-table.ts",
-    line: "createRouter({ ...options, ...this.#shared, plugins: this.plugins }",
-    instead: "createRouter({ ...options, ...this.#shared }",
+    line: "{ ...options, ...this.#shared, plugins: this.plugins },",
+    instead: "{ ...options, ...this.#shared },",
     tests: ["test/router/construction.test.ts"],
   },
   {

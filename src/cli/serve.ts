@@ -42,7 +42,10 @@ export function registerServe(program: Command): void {
     .command("serve")
     .description("serve an OpenAI-compatible API that sends each request to the worker whose cache fits best");
   withPluginOptions(command)
-    .option("--worker <spec...>", `a worker: URL, or URL,id=…,role=…,engine=…,dp=…,label.NAME=…; give several or repeat; ${unseen}`)
+    .option(
+      "--worker <spec...>",
+      `a worker: URL, or URL,id=…,role=…,engine=…,dp=…,label.NAME=…; give several or repeat; ${unseen}`,
+    )
     .option("--mock <n>", "start n mock workers in this process instead")
     .option("--port <n>", `port to listen on, 0 for any free one (default: $PORT, else ${defaultPort})`)
     .option("--host <address>", "address to listen on", "127.0.0.1")
