@@ -26,6 +26,7 @@ export class RequestLifecycle implements BookingObserver {
   readonly #owner: LifecycleOwner;
   #previous: RequestLifecycle | undefined;
   #phase: "registered" | "sent" | "responding" | "ended" = "registered";
+  /** Frozen: plugins get it as it is. */
   #worker: WorkerRank | undefined;
   #contextTokens: number;
   #progress: Progress | undefined;
@@ -68,7 +69,7 @@ export class RequestLifecycle implements BookingObserver {
   }
 
   selected(worker: WorkerRank): void {
-    if (this.live) this.#worker = worker;
+    if (this.live) this.#worker = frozen(worker);
   }
 
   sent(worker: WorkerRank): void {
@@ -81,8 +82,8 @@ export class RequestLifecycle implements BookingObserver {
 
   #step(type: "sent" | "responding", worker: WorkerRank): void {
     this.#phase = type;
-    this.#worker = worker;
-    if (this.#owner.listens) this.#owner.happened({ type, requestId: this.requestId, worker: frozen(worker) });
+    this.#worker = frozen(worker);
+    if (this.#owner.listens) this.#owner.happened({ type, requestId: this.requestId, worker: this.#worker });
   }
 
   /** The attempt is over, but not the request; the last worker is kept. */
@@ -94,7 +95,7 @@ export class RequestLifecycle implements BookingObserver {
   completed(): void {
     if (!this.live) return;
     const { requestId } = this;
-    const worker = this.#worker && frozen(this.#worker);
+    const worker = this.#worker;
     this.#end(
       worker
         ? { type: "completed", requestId, worker, contextTokens: this.#contextTokens }
@@ -108,7 +109,7 @@ export class RequestLifecycle implements BookingObserver {
     this.#end({
       type: "aborted",
       requestId: this.requestId,
-      ...(this.#worker && { worker: frozen(this.#worker) }),
+      ...(this.#worker && { worker: this.#worker }),
       ...(error !== undefined && { error }),
     });
   }
@@ -119,7 +120,8 @@ export class RequestLifecycle implements BookingObserver {
   }
 }
 
-const frozen = (worker: WorkerRank): WorkerRank => Object.freeze({ ...worker });
+/** A rank that stays as it is; the pool's own are frozen already. */
+const frozen = (worker: WorkerRank) => (Object.isFrozen(worker) ? worker : Object.freeze({ ...worker }));
 
 /** A plugin's sight of a request's tokens. */
 class Progress {

@@ -81,7 +81,7 @@ test("a plugin cannot change the ranks that the router holds", async () => {
   const worker: WorkerRank = { workerId: "9", dpRank: 2 };
   const runner = makeRunner({
     onEvent(event) {
-      if (event.worker) event.worker.workerId = "changed";
+      if (event.worker) Reflect.set(event.worker, "workerId", "changed");
     },
   });
   const lifecycle = runner.begin("r", 1);
