@@ -1,5 +1,5 @@
 import { WarmrouteError } from "./errors.js";
-import { describe } from "./ids.js";
+import { describe, shortened } from "./ids.js";
 
 /**
  * The router's configuration (spec: scheduling.md §2, plugins.md §4.1). Names are camelCase here and
@@ -129,7 +129,9 @@ function readAll(
     if (value === undefined) continue;
     const entry = known.get(key);
     if (!entry) {
-      throw new WarmrouteError("invalid_config", `${path} has an unknown field: ${key}`, { path: `${path}.${key}` });
+      throw new WarmrouteError("invalid_config", `${path} has an unknown field: ${shortened(key)}`, {
+        path: `${path}.${key}`,
+      });
     }
     out[entry[0]] = read(entry[1], value, `${path}.${key}`);
   }

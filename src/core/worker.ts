@@ -1,5 +1,5 @@
 import { WarmrouteError } from "./errors.js";
-import { describe, parseU32, workerIdString } from "./ids.js";
+import { describe, parseU32, shortened, workerIdString } from "./ids.js";
 import { type EngineKind, type WorkerRecord, workerRoles } from "./types.js";
 
 export const engineKinds = ["auto", "vllm", "sglang", "openai"] as const satisfies readonly EngineKind[];
@@ -86,7 +86,9 @@ export function parseWorker(input: unknown, path = "worker"): WorkerRecord {
   };
   for (const [key, value] of Object.entries(input)) {
     if (!Object.hasOwn(fields, key)) {
-      throw new WarmrouteError("invalid_worker", `${path} has an unknown field: ${key}`, { path: `${path}.${key}` });
+      throw new WarmrouteError("invalid_worker", `${path} has an unknown field: ${shortened(key)}`, {
+        path: `${path}.${key}`,
+      });
     }
     if (value !== undefined) record[key] = fields[key as keyof WorkerRecord](value, `${path}.${key}`);
   }

@@ -1,5 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
-import { describe, workerIdString } from "../core/ids.js";
+import { describe, shortened, workerIdString } from "../core/ids.js";
 import type { Exclusion, Outcome } from "../core/types.js";
 import type { PoolRank } from "./ranks.js";
 
@@ -28,7 +28,9 @@ export function readConstraints(input: ConstraintInput): Constraints | undefined
   for (const key in routingConstraints) {
     if (key !== "requiredTaints" && key !== "preferredTaints") {
       const path = `routingConstraints.${key}`;
-      throw new WarmrouteError("invalid_request", `routingConstraints has an unknown field: ${key}`, { path });
+      throw new WarmrouteError("invalid_request", `routingConstraints has an unknown field: ${shortened(key)}`, {
+        path,
+      });
     }
   }
   const required: unknown = routingConstraints?.requiredTaints ?? [];
@@ -43,7 +45,11 @@ export function readConstraints(input: ConstraintInput): Constraints | undefined
   for (const [taint, weight] of preferred) {
     if (typeof weight !== "number" || !Number.isFinite(weight)) {
       const path = `routingConstraints.preferredTaints.${taint}`;
-      throw new WarmrouteError("invalid_request", `${path} must be a finite number, not ${describe(weight)}`, { path });
+      throw new WarmrouteError(
+        "invalid_request",
+        `${shortened(path)} must be a finite number, not ${describe(weight)}`,
+        { path },
+      );
     }
   }
   return { allowed, required, preferred };

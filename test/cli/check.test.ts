@@ -28,6 +28,9 @@ const files: Record<string, string> = {
   "empty.mjs": "export const name = 1;\n",
   "broken.mjs": "export function register( {\n",
   "throws.mjs": 'throw new Error("no licence");\n',
+  "odd-throw.mjs": "export const register = () => { throw Object.create(null); };\n",
+  "odd-gate.mjs":
+    'export const register = (r) => r.registerRequestClassifier("per-session-gate", () => new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 1; } }));\n',
   "ticks.mjs": "setInterval(() => {}, 1000); export const register = () => {};\n",
   "lost.mjs": 'import "./not-there.mjs"; export const register = () => {};\n',
   "node_modules/acme-policies/package.json":
@@ -263,6 +266,12 @@ two-faults.yaml:3:3: unknown_key: worker_selection.agregated is not a known key;
     ["no JavaScript", "broken.mjs", "invalid_plugin", /fails to load: Unexpected/],
     ["a module that throws", "throws.mjs", "invalid_plugin", /^the catalog throws\.mjs fails to load: no licence$/],
     ["an import that is lost", "lost.mjs", "invalid_plugin", /fails to load: Cannot find module/],
+    [
+      "one that throws what cannot be shown",
+      "odd-throw.mjs",
+      "invalid_plugin",
+      /^catalog 1 fails to register: an object$/,
+    ],
     ["a type that ships", "again.mjs", "duplicate", /dynamo-two-tier-cost-fn is registered already/],
   ])("a catalog that is %s", (_, catalog, code, message) => {
     const { errors } = document(["--policy", "selection.yaml", "--catalog", catalog]);
@@ -273,6 +282,11 @@ two-faults.yaml:3:3: unknown_key: worker_selection.agregated is not a known key;
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
     expect(stderr).toMatch(/^error: [^\n]*\n$/);
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
+  });
+
+  test("a provider that returns what cannot be looked at", () => {
+    const { errors } = document(["--policy", "negative.yaml", "--catalog", "odd-gate.mjs"]);
+    expect(errors).toEqual([expect.objectContaining({ code: "invalid_plugin", line: 1 })]);
   });
 
   test("a catalog whose timers run on holds up nothing", () => {
