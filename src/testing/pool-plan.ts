@@ -1,7 +1,7 @@
 // Random pools and requests, written with names in place of worker ids, so that one plan can be played under many ids.
 import type { Random } from "../core/random.js";
 import type { SessionContext, StorageTier } from "../core/types.js";
-import { combination, type Values } from "./values.js";
+import { combination, someOf, type Values } from "./values.js";
 
 /** Tokens a block of every plan. */
 export const BLOCK_SIZE = 16;
@@ -42,6 +42,7 @@ export interface PlannedRequest {
   readonly expectedOutputTokens?: number;
   readonly priorityJump?: number;
   readonly strictPriority?: number;
+  readonly attributes?: Readonly<Record<string, string>>;
 }
 
 export interface PoolPlan {
@@ -51,9 +52,13 @@ export interface PoolPlan {
   readonly requests: readonly PlannedRequest[];
 }
 
-/** Taints and labels that workers have unless the author names labels. */
 export const taints = ["gpu-a", "gpu-b", "spot"];
-export const defaultLabels: Values = { zone: ["zone-0", "zone-1"] };
+
+/** What a policy may read of workers and of requests by name. */
+export interface PlanValues {
+  readonly labels: Values;
+  readonly attributes: Values;
+}
 
 const tiers: readonly StorageTier[] = ["device", "host_pinned", "disk"];
 
@@ -105,8 +110,8 @@ export function labelsInTurn(random: Random, labels: Values): (i: number) => Rec
 }
 
 /** A pool with constraints, ties, idle ranks and partial blocks: whatever may come. A third of it has no labels. */
-export function anyPlan(random: Random, labels: Values): PoolPlan {
-  const labelsOf = labelsInTurn(random, labels);
+export function anyPlan(random: Random, values: PlanValues): PoolPlan {
+  const labelsOf = labelsInTurn(random, values.labels);
   const workers = Array.from({ length: 1 + random.below(6) }, (_, i) => ({
     name: `w${i}`,
     dpSize: 1 + random.below(3),
@@ -126,7 +131,10 @@ export function anyPlan(random: Random, labels: Values): PoolPlan {
     prefillTokens: random.below(5000),
     blocks: random.below(20),
   }));
-  const requests = Array.from({ length: 8 }, () => anyRequest(random, pick(random, prompts), workers));
+  const requests = Array.from({ length: 8 }, () => ({
+    ...anyRequest(random, pick(random, prompts), workers),
+    attributes: someOf(random, values.attributes),
+  }));
   return { workers, stores, loads, requests };
 }
 
@@ -158,9 +166,9 @@ function anySession(random: Random): SessionContext {
  * that looks at these has one answer. Requests differ by more than blocks do, and prefill tokens by more than either,
  * so that simple sums do not come out equal by chance.
  */
-export function distinctPlan(random: Random, labels: Values, n = 3 + random.below(4)): PoolPlan {
+export function distinctPlan(random: Random, values: PlanValues, n = 3 + random.below(4)): PoolPlan {
   const order = () => shuffled(random, [...Array(n).keys()]);
-  const labelsOf = labelsInTurn(random, labels);
+  const labelsOf = labelsInTurn(random, values.labels);
   const workers = Array.from({ length: n }, (_, i) => ({
     name: `w${i}`,
     dpSize: 1,
@@ -189,6 +197,7 @@ export function distinctPlan(random: Random, labels: Values, n = 3 + random.belo
     tokens,
     ...(random.below(3) > 0 && { sessionContext: anySession(random) }),
     ...(random.below(2) > 0 && { expectedOutputTokens: random.below(500) }),
+    attributes: someOf(random, values.attributes),
   }));
   return { workers, stores, loads, requests };
 }

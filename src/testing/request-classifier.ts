@@ -3,15 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Random } from "../core/random.js";
 import type { ClassifyEvent, RequestClassifier } from "../plugins/request-classifier/contract.js";
 import { PATIENCE_MS, sleep, until, within } from "./patience.js";
-import {
-  defaultAttributes,
-  kindsOfRequest,
-  ofSession,
-  type RequestShape,
-  shapesOf,
-  withEach,
-  withoutWorker,
-} from "./request-shapes.js";
+import { kindsOfRequest, ofSession, type RequestShape, shapesOf, withEach, withoutWorker } from "./request-shapes.js";
 import {
   classesSetBy,
   classifierFault,
@@ -21,7 +13,7 @@ import {
   type TestRequest,
   TestRouter,
 } from "./test-router.js";
-import { readValues, type Values } from "./values.js";
+import { checkValues, defaultAttributes, type Values } from "./values.js";
 
 export interface RequestClassifierSuiteOptions {
   /** Attributes that the classifier reads, each with some of its values, beside `tenant`, `tier` and `user`. */
@@ -85,7 +77,8 @@ export function testRequestClassifier(
   make: MakeClassifier,
   options: RequestClassifierSuiteOptions = {},
 ): void {
-  const attributes = { ...defaultAttributes, ...readValues(options, "attributes") };
+  checkValues({ ...options }, ["attributes"]);
+  const attributes = { ...defaultAttributes, ...options.attributes };
   const shapes = shapesOf(attributes);
 
   describe(`request classifier ${name}`, { timeout: 30_000 }, () => {

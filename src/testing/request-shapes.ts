@@ -2,7 +2,7 @@
 import { Random } from "../core/random.js";
 import type { SelectRequest } from "../router/contract.js";
 import { workerOf } from "./test-router.js";
-import type { Values } from "./values.js";
+import { someOf, type Values } from "./values.js";
 
 export interface RequestShape {
   /** Completes "a request …". */
@@ -10,13 +10,6 @@ export interface RequestShape {
   readonly parts?: Partial<SelectRequest>;
   readonly attributes?: Readonly<Record<string, string>>;
 }
-
-/** What requests are told apart by unless the author names more. */
-export const defaultAttributes: Values = {
-  tenant: ["acme", "globex", "initech"],
-  tier: ["gold", "silver", ""],
-  user: ["ann", "bob", "cy"],
-};
 
 export const ofSession: RequestShape = { what: "of a session", parts: { sessionId: "s" } };
 
@@ -61,13 +54,8 @@ export function shapesOf(attributes: Values): RequestShape[] {
 }
 
 function mixture(random: Random, values: Values): RequestShape {
-  const maybe = <T>(list: readonly T[]): T | undefined => list[random.below(list.length + 1)];
-  const sessionId = maybe(["s", "a", "b", "c"]);
-  const attributes: Record<string, string> = {};
-  for (const [name, list] of Object.entries(values)) {
-    const value = maybe(list);
-    if (value !== undefined) attributes[name] = value;
-  }
+  const sessionId = ["s", "a", "b", "c"][random.below(5)];
+  const attributes = someOf(random, values);
   const pinned = random.below(6) === 0;
   const isFinal = sessionId !== undefined && random.below(6) === 0;
   const named = Object.entries(attributes).map(([name, value]) => `, the ${name} ${JSON.stringify(value)}`);

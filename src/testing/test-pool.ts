@@ -37,11 +37,19 @@ export class TestPool {
   readonly #ids = new Map<string, string>();
   readonly #names = new Map<string, string>();
   #reserved = 0;
+  /** What the router is told of the attributes of the next request. */
+  readonly #told: { attributes: Readonly<Record<string, string>> };
 
-  private constructor(router: KvRouter, policy: WorkerSelectionPolicy, log: FaultLog) {
+  private constructor(
+    router: KvRouter,
+    policy: WorkerSelectionPolicy,
+    log: FaultLog,
+    told: { attributes: Readonly<Record<string, string>> },
+  ) {
     this.router = router;
     this.policy = policy;
     this.log = log;
+    this.#told = told;
   }
 
   static async open(
@@ -50,6 +58,7 @@ export class TestPool {
     { seed = 1n, ids, order = plan.workers }: TestPoolOptions,
   ): Promise<TestPool> {
     const log = new FaultLog();
+    const told = { attributes: {} };
     let policy: WorkerSelectionPolicy | undefined;
     const workerSelection = () => {
       policy = make();
@@ -60,12 +69,13 @@ export class TestPool {
       blockSize: BLOCK_SIZE,
       seed,
       plugins: new RouterPlugins({ workerSelection }),
+      attributes: () => told.attributes,
       memoryBudgetBytes: 2 ** 27,
       log,
     }).catch((error) => {
       throw policyFault(error);
     });
-    const pool = new TestPool(router, policy!, log);
+    const pool = new TestPool(router, policy!, log, told);
     for (const [i, { name }] of plan.workers.entries()) pool.#name(name, ids[i]!);
     for (const worker of order) pool.add(worker);
     for (const { worker, dpRank, tier, prompt, blocks } of plan.stores) {
@@ -105,6 +115,7 @@ export class TestPool {
     const { tokens, sessionContext, allowed, requiredTaints, preferredTaints, pinned, affinity } = plan;
     const { expectedOutputTokens, priorityJump, strictPriority } = plan;
     const idOf = (worker: string) => this.#ids.get(worker)!;
+    this.#told.attributes = plan.attributes ?? {};
     return {
       tokens,
       explain: true,

@@ -3,26 +3,18 @@ import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { Random } from "../core/random.js";
 import { guardViews } from "../plugins/worker-selection/guarded-views.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
-import {
-  anyPlan,
-  defaultLabels,
-  distinctPlan,
-  labelsInTurn,
-  type PlannedRequest,
-  type PoolPlan,
-  ranksOf,
-  shuffled,
-  taints,
-  workerIds,
-} from "./pool-plan.js";
+import { anyPlan, distinctPlan, labelsInTurn, type PoolPlan, shuffled, taints, workerIds } from "./pool-plan.js";
+import { choices, difference, eligible, replaceLast } from "./pool-play.js";
 import { TestPool, type TestPoolOptions } from "./test-pool.js";
-import { listed, readValues, type Values } from "./values.js";
+import { checkValues, defaultAttributes, defaultLabels, listed, type Values } from "./values.js";
 
 type Make = () => WorkerSelectionPolicy;
 
 export interface WorkerSelectionSuiteOptions {
   /** Labels of the suite's workers, each with the values that workers take in turn: those that the policy reads. */
   labels?: Values;
+  /** Attributes that the policy reads, each with some of its values, beside `tenant`, `tier` and `user`. */
+  attributes?: Values;
 }
 
 const ROUNDS = 16;
@@ -38,36 +30,6 @@ function forPlans(plan: (random: Random) => PoolPlan, check: (plan: PoolPlan, ra
   };
 }
 
-/** What the policy chooses for each request in turn; every other booking ends before the next one. */
-async function choices(pool: TestPool, requests: readonly PlannedRequest[]): Promise<string[]> {
-  const out: string[] = [];
-  for (const [i, request] of requests.entries()) {
-    const { rank, booking } = await pool.select(request);
-    out.push(rank);
-    if (i % 2 === 1) booking?.free();
-  }
-  return out;
-}
-
-/** How many of the first list are left when each of the second takes an equal one out. */
-function difference(list: readonly string[], other: readonly string[]): number {
-  const left = [...list];
-  for (const item of other) {
-    const at = left.indexOf(item);
-    if (at >= 0) left.splice(at, 1);
-  }
-  return left.length;
-}
-
-/** The ranks that a request's constraints leave. */
-function eligible({ workers }: PoolPlan, { allowed, requiredTaints = [], pinned }: PlannedRequest): string[] {
-  const fits = workers.filter(
-    ({ name, taints }) => (allowed?.includes(name) ?? true) && requiredTaints.every((taint) => taints.includes(taint)),
-  );
-  const names = ranksOf(fits).map(({ worker, dpRank }) => `${worker}/${dpRank}`);
-  return pinned ? names.filter((name) => name === `${pinned.worker}/${pinned.dpRank}`) : names;
-}
-
 /**
  * Declares the tests that every worker-selection policy must pass. `make` returns a new policy, as its factory would
  * for one pool.
@@ -78,13 +40,17 @@ function eligible({ workers }: PoolPlan, { allowed, requiredTaints = [], pinned 
  * as a hash over them does, does not conform.
  *
  * The suite's workers have the label `zone` with the value `zone-0` or `zone-1`, or the labels of `options` instead,
- * and some have none; they have any of the taints `gpu-a`, `gpu-b` and `spot`. A policy may filter all candidates of a
- * request; one that does so for all requests does not conform, for nothing is known of it then.
+ * and some have none; they have any of the taints `gpu-a`, `gpu-b` and `spot`. Requests have any of the attributes
+ * `tenant` (`acme`, `globex`, `initech`), `tier` (`gold`, `silver`, empty), `user` (`ann`, `bob`, `cy`) and those of
+ * `options`, which go first. A policy may filter all candidates of a request; one that does so for all requests does
+ * not conform, for nothing is known of it then.
  */
 export function testWorkerSelectionPolicy(name: string, make: Make, options: WorkerSelectionSuiteOptions = {}): void {
-  const labels = readValues(options, "labels") ?? defaultLabels;
-  const anyPool = (random: Random) => anyPlan(random, labels);
-  const distinctPool = (random: Random, n?: number) => distinctPlan(random, labels, n);
+  checkValues({ ...options }, ["labels", "attributes"]);
+  const { labels = defaultLabels } = options;
+  const values = { labels, attributes: { ...defaultAttributes, ...options.attributes } };
+  const anyPool = (random: Random) => anyPlan(random, values);
+  const distinctPool = (random: Random, n?: number) => distinctPlan(random, values, n);
 
   describe(`worker-selection policy ${name}`, { timeout: 30_000 }, () => {
     const opened: TestPool[] = [];
@@ -308,26 +274,3 @@ const selectsNothing = (labels: Values) =>
   "the policy filtered all candidates of all requests, so the other tests tell nothing of it. The suite's workers have " +
   `the labels ${listed(labels) || "(none)"}, some of them no labels, and the taints ${taints.join(", ")}. Name the ` +
   'labels that the policy reads: testWorkerSelectionPolicy(name, make, { labels: { zone: ["east", "west"] } })';
-
-/**
- * Lets a pool serve the plan's requests, and replaces the worker that served the last one: the first newcomer gets
- * its slot, the second one a new slot, and the one that is called `passing` leaves at once. The other one has a little
- * more to do than the idlest worker, so that nothing but a mistake speaks for it.
- */
-async function replaceLast(
-  pool: TestPool,
-  plan: PoolPlan,
-  ids: readonly bigint[],
-  newcomers: readonly string[],
-): Promise<void> {
-  const last = (await choices(pool, plan.requests)).findLast((rank) => rank.startsWith("w"))?.split("/")[0];
-  if (last) pool.remove(last);
-  // The same labels, so that a filter lets it in.
-  const { labels = {} } = plan.workers.find(({ name }) => name === last) ?? {};
-  const idlest = Math.min(...pool.router.loads().map(({ activeRequests }) => activeRequests));
-  for (const name of newcomers) {
-    pool.add({ name, dpSize: 1, taints: [], labels }, ids.at(name === "new" ? -1 : -2)!);
-  }
-  pool.remove("passing");
-  for (let i = 0; i < idlest + 2; i++) pool.load("new", 0, 500, 3);
-}

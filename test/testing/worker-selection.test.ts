@@ -97,6 +97,17 @@ testWorkerSelectionPolicy(
   { labels: { zone: ["east", "west"], tier: ["gold", "silver"] } },
 );
 
+testWorkerSelectionPolicy(
+  "of each tenant's own workers",
+  () =>
+    new WorkerSelectionPolicy({
+      label: "own workers",
+      filters: [{ keep: (ctx, rows, row) => rows.label(row, "tenant") === ctx.attributes.get("tenant") }],
+      scorers: [perRow(LOAD, (_ctx, { load }, row) => load!.activeRequests[row]!)],
+    }),
+  { labels: { tenant: ["sun", "moon"] }, attributes: { tenant: ["sun", "moon", "mars"] } },
+);
+
 test.each([
   ["no list", "east", /labels\.zone must be a list of at least one string, not "east"/],
   ["an empty list", [], /labels\.zone must be a list/],
