@@ -48,8 +48,9 @@ export class WorkerSelectionPolicy {
       throw new WarmrouteError("invalid_plugin", "WorkerSelectionPolicy needs a label", { path: "label" });
     }
     this.label = options.label;
-    this.filters = [...(options.filters ?? [])];
-    this.scorers = [...(options.scorers ?? [])];
+    // What each requires is read once, so that none may come later.
+    this.filters = Object.freeze([...(options.filters ?? [])]);
+    this.scorers = Object.freeze([...(options.scorers ?? [])]);
     this.picker = options.picker ?? lowestCost;
     this.exclusiveAffinity = options.exclusiveAffinity ?? false;
     this.onSlotReleased = options.onSlotReleased?.bind(options);
