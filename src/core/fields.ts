@@ -1,6 +1,6 @@
 // Checks the bags of options and requests that callers hand in: known fields only, each of its kind.
 import { type ErrorCode, WarmrouteError } from "./errors.js";
-import { describe } from "./ids.js";
+import { describe, shortened } from "./ids.js";
 import { workerRoles } from "./types.js";
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -45,7 +45,7 @@ export function checkFields(input: unknown, fields: Fields, what: string, code: 
   for (const key in input) {
     const kind = fields.get(key);
     if (kind === undefined) {
-      throw new WarmrouteError(code, `${what} has an unknown field: ${key}`, { path: prefix + key });
+      throw new WarmrouteError(code, `${what} has an unknown field: ${shortened(key)}`, { path: prefix + key });
     }
     const value = input[key];
     const { wanted, fits } = kinds[kind];

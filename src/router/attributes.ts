@@ -1,5 +1,7 @@
 import { WarmrouteError } from "../core/errors.js";
+import { disown, isPromise } from "../core/foreign.js";
 import { FrozenMap } from "../core/frozen-map.js";
+import { describe } from "../core/ids.js";
 import type { AttributeSource, RouterOptions } from "./contract.js";
 
 const mostKeys = 16;
@@ -16,7 +18,13 @@ export function readAttributes(
   hook: NonNullable<RouterOptions["attributes"]>,
   source: AttributeSource,
 ): ReadonlyMap<string, string> {
-  const given = Object.entries(hook(source)).filter(([, value]) => value !== undefined);
+  const answer: unknown = hook(source);
+  if (isPromise(answer) || typeof answer !== "object" || answer === null) {
+    disown(answer);
+    const message = "the attributes option must return an object at once, not ";
+    throw new WarmrouteError("invalid_config", message + describe(answer), { path: "attributes" });
+  }
+  const given = Object.entries(answer).filter(([, value]) => value !== undefined);
   if (given.length > mostKeys) {
     throw new WarmrouteError("invalid_request", `a request has at most ${mostKeys} attributes`, { path: "attributes" });
   }

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.js";
 import { type KvRouterConfig, parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { parseU64 } from "../core/ids.js";
-import { consoleLogger, type Logger } from "../core/log.js";
+import { consoleLogger, type Logger, quietLogger } from "../core/log.js";
 import { Random } from "../core/random.js";
 import type { WorkerInput, WorkerRecord } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
@@ -53,7 +53,7 @@ export class RouterParts {
     this.blockSize = blockSize;
     this.config = parseConfig(options.config);
     this.clock = options.clock ?? systemClock;
-    this.log = options.log ?? consoleLogger;
+    this.log = quietLogger(options.log ?? consoleLogger);
     this.ownNames = options.blockNames === "sequence";
     this.plugins = bundleOf(options);
     const seed = seedOf(options);

@@ -29,9 +29,20 @@ export function makePolicy(factory: WorkerSelectionFactory, init: WorkerSelectio
   } catch (cause) {
     throw invalid(`what cannot be read: ${reasonOf(cause)}`, cause);
   }
+  if (isStranger(policy))
+    throw invalid("one of another copy of warmroute: router and catalog must import the same one");
   if (!isPromise(policy)) throw invalid(describe(policy));
   disown(policy);
   throw invalid("a promise; it must not be async");
+}
+
+/** A policy whose class was loaded twice, as when a catalog has a package of its own beside the router's. */
+function isStranger(policy: unknown): boolean {
+  try {
+    return (policy as object).constructor.name === WorkerSelectionPolicy.name;
+  } catch {
+    return false;
+  }
 }
 
 export interface PoolOptions extends Omit<SelectionCoreOptions, "policy"> {

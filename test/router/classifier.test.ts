@@ -145,6 +145,17 @@ describe("what a classifier reads", () => {
     await router.close();
   });
 
+  test.each([async () => ({ tenant: "a" }), () => undefined, () => "a"])(
+    "no attributes of a hook that answers none",
+    async (hook) => {
+      const { router } = await setUp((request) => request, { attributes: hook as never });
+      await expect(router.select({ requestId: "a", tokens })).rejects.toEqual(
+        expect.objectContaining({ code: "invalid_config", path: "attributes" }),
+      );
+      await router.close();
+    },
+  );
+
   test("nothing of the prompt, the headers or the body", async () => {
     let reachable = "";
     const { router } = await setUp((request) => {

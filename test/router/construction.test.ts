@@ -166,6 +166,18 @@ test("the same bundle decides alike in a frontend and in createRouter", async ()
   await Promise.all([router.close(), frontend.close()]);
 });
 
+test("a policy of another copy of the package is told from other garbage", async () => {
+  class WorkerSelectionPolicy {}
+  const stranger = new RouterPlugins().withWorkerSelection(() => new WorkerSelectionPolicy() as never);
+  await expect(createRouter({ plugins: stranger })).rejects.toEqual(
+    expect.objectContaining({ code: "invalid_plugin", message: expect.stringContaining("another copy of warmroute") }),
+  );
+  const garbage = new RouterPlugins().withWorkerSelection(() => ({}) as never);
+  await expect(createRouter({ plugins: garbage })).rejects.toEqual(
+    expect.objectContaining({ code: "invalid_plugin", message: expect.not.stringContaining("another copy") }),
+  );
+});
+
 describe("a construction that fails", () => {
   test.each(["classifier", "decode"] as const)("in the factory of %s closes what was built", async (failsFor) => {
     const diary = new Diary();

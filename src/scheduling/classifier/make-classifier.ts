@@ -10,8 +10,8 @@ import type {
 const methods = ["classify", "onEvent", "close"] as const;
 
 /**
- * One router's classifier, its methods read once. Throws `provider` when the factory throws, and `invalid_plugin` when it answers
- * anything but an object whose classify, onEvent and close are functions where they exist.
+ * One router's classifier, its methods read once. Throws `provider` when the factory throws, and `invalid_plugin` when
+ * it answers anything but an object whose classify, onEvent and close are functions where they exist.
  */
 export function makeClassifier(
   factory: RequestClassifierFactory,
@@ -41,6 +41,9 @@ export function makeClassifier(
     if (method === undefined) continue;
     if (typeof method !== "function") throw garbage(`answered a classifier whose ${name} is no function`);
     classifier[name] = Function.prototype.bind.call(method, made);
+  }
+  if (Object.keys(classifier).length === 0 && Object.keys(made).length > 0) {
+    throw garbage("answered an object without classify, onEvent and close; is one misspelt?");
   }
   return classifier;
 }

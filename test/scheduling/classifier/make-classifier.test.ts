@@ -25,6 +25,7 @@ describe("a factory that answers garbage", () => {
     ["a function", () => {}, /answered/],
     ["a promise", Promise.resolve({}), /must not be async/],
     ["a classify that cannot be read", Object.defineProperty({}, "classify", { get: unreadable }), /read: an object/],
+    ["nothing that it knows", { clasify() {} }, /without classify, onEvent and close/],
     ["classify that is no function", { classify: 3 }, /whose classify is no function/],
     ["onEvent that is no function", { onEvent: null }, /whose onEvent is no function/],
     ["close that is no function", { close: "x" }, /whose close is no function/],
