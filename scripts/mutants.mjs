@@ -82,22 +82,26 @@ for (const name of [
 }
 symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
 
-/** Whether the tests pass in the copied tree. */
+let failures = "";
+
+/** Whether the tests pass in the copied tree; what they say otherwise stays in `failures`. */
 function passes(tests) {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   try {
     execFileSync(process.execPath, [vitest, "run", "--bail", "1", ...tests], { cwd: tree, stdio: "pipe" });
     return true;
   } catch (error) {
+    const said = String(error.stdout);
     // Signals and missing programs are no verdict of a test.
-    if (!/Test(s| Files) .*failed/.test(String(error.stdout))) throw error;
+    if (!/Test(s| Files) .*failed/.test(said)) throw error;
+    failures = said;
     return false;
   }
 }
 
 try {
   const all = [...new Set(wanted.flatMap(({ tests }) => tests))];
-  if (!passes(all)) throw new Error(`the tests fail without any mutant: ${all.join(", ")}`);
+  if (!passes(all)) throw new Error(`the tests fail without any mutant:\n${failures}`);
   let survivors = 0;
   for (const { name, file, line, instead, tests } of wanted) {
     const path = join(tree, file);
