@@ -2,6 +2,9 @@ import type { CandidateView } from "../plugins/worker-selection/components.js";
 import { KernelPolicy } from "../plugins/worker-selection/kernel-policy.js";
 import { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
 
+/** What all typed arrays inherit from. */
+const TypedArray = Object.getPrototypeOf(Uint8Array) as typeof Uint8Array;
+
 /** Copying all columns at every call is quadratic for filters, so large pools go unwatched. */
 const MOST_ROWS = 64;
 
@@ -57,7 +60,8 @@ function* valuesIn(view: object, path = ""): Generator<[string, unknown[]]> {
     const name = path + key;
     if (name === "costs") continue;
     if (typeof value !== "object") yield [name, [value]];
-    else if (ArrayBuffer.isView(value)) yield [name, [...(value as Float64Array)]];
+    // A guarded column is a proxy, which is no view to ArrayBuffer.isView.
+    else if (value instanceof TypedArray) yield [name, [...value]];
     else yield* valuesIn(value, `${name}.`);
   }
 }

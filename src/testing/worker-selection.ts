@@ -265,8 +265,7 @@ export function testWorkerSelectionPolicy(name: string, make: Make, options: Wor
 }
 
 const sameSeed = "draw from ctx.random() and ctx.randomBelow(), and read no clock but that of the factory's init";
-const readsAnew =
-  "This is so only where views are taken back after each call, and kept columns empty: read them anew in each call";
+const readsAnew = "This is so only where views and columns are taken back after each call: read them anew in each call";
 const refusals = ["no_endpoints", "pinned_worker_not_allowed"];
 const filtered = "all_eligible_workers_filtered";
 

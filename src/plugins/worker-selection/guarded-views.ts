@@ -12,14 +12,22 @@ export function guardViews(on: boolean): void {
 
 type Column = Float64Array | Uint32Array | Uint8Array;
 
+/** A column's copy, and what the component gets of it. */
+interface LentColumn {
+  readonly copy: Column;
+  readonly proxy: Column;
+}
+
 /**
- * What one component is lent for one call: copies of the columns, which are real arrays and work as such. When the
- * call is over the views throw, and kept columns are empty: nothing can make an array's index throw.
+ * What one component is lent for one call: views, and columns over copies of their own. All of it throws once the call
+ * is over. For that a column is a proxy: it works as an array does, but is no typed array to `ArrayBuffer.isView` and
+ * to borrowed methods (`Float64Array.prototype.fill.call`).
  */
 export class Loan {
   #over = false;
-  readonly #columns = new Map<Column, Column>();
+  readonly #columns = new Map<Column, LentColumn>();
   readonly #guard: ProxyHandler<object>;
+  readonly #columnGuard: ProxyHandler<Column>;
 
   constructor() {
     const traps = Object.getOwnPropertyNames(Reflect) as (keyof ProxyHandler<object>)[];
@@ -31,6 +39,19 @@ export class Loan {
       };
     };
     this.#guard = Object.fromEntries(traps.map((trap) => [trap, guarded(trap)]));
+    // An array's getters and methods know only the array itself.
+    this.#columnGuard = {
+      ...this.#guard,
+      get: (copy, key) => {
+        this.#check();
+        const value: unknown = Reflect.get(copy, key);
+        return typeof value === "function" ? value.bind(copy) : value;
+      },
+      set: (copy, key, value) => {
+        this.#check();
+        return Reflect.set(copy, key, value);
+      },
+    };
   }
 
   /** A loan where views are guarded, else undefined. */
@@ -49,21 +70,23 @@ export class Loan {
 
   /** The same column, until the loan ends; what is written into it comes back then. */
   column<T extends Column>(column: T): T {
-    let copy = this.#columns.get(column);
-    if (!copy) {
-      copy = column.slice();
-      this.#columns.set(column, copy);
+    let lent = this.#columns.get(column);
+    if (!lent) {
+      const copy = column.slice();
+      lent = { copy, proxy: new Proxy(copy, this.#columnGuard) };
+      this.#columns.set(column, lent);
     }
-    return copy as T;
+    return lent.proxy as T;
   }
 
   /** Ends the loan. `written` is the column that the component was to fill. */
   end(written?: Column): void {
     this.#over = true;
     // A component may have given some away itself.
-    const left = [...this.#columns].filter(([, copy]) => copy.length > 0);
-    for (const [column, copy] of left) if (column === written) written.set(copy);
-    structuredClone(null, { transfer: left.map(([, copy]) => copy.buffer as ArrayBuffer) });
+    const left = [...this.#columns].filter(([, { copy }]) => copy.length > 0);
+    for (const [column, { copy }] of left) if (column === written) written.set(copy);
+    // What a component kept of an array itself, such as an iterator, finds nothing any more.
+    structuredClone(null, { transfer: left.map(([, { copy }]) => copy.buffer as ArrayBuffer) });
   }
 
   #view(view: object, methods: object | null): object {
