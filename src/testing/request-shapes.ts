@@ -1,8 +1,9 @@
 // The requests of the classifiers' suite: everything that a classifier can tell them apart by.
 import { Random } from "../core/random.js";
 import type { SelectRequest } from "../router/contract.js";
-import { workerOf } from "./test-router.js";
 import { someOf, type Values } from "./values.js";
+
+export const workerOf = (i: number) => ({ workerId: 2n ** 64n - 1n - BigInt(i), totalKvBlocks: 16384 });
 
 export interface RequestShape {
   /** Completes "a request …". */

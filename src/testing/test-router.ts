@@ -14,7 +14,7 @@ import type { KvRouter } from "../router/kv-router.js";
 import { syntheticProfile } from "../scheduling/policy-class.js";
 import { FaultLog } from "./fault-log.js";
 import { until } from "./patience.js";
-import type { RequestShape } from "./request-shapes.js";
+import { type RequestShape, workerOf } from "./request-shapes.js";
 
 export type MakeClassifier = (context: RequestClassifierContext) => RequestClassifier;
 
@@ -108,8 +108,6 @@ export class TestRouter {
     return new TestRequest(this.router, `request-${++TestRouter.#requests}`, shape);
   }
 }
-
-export const workerOf = (i: number) => ({ workerId: 2n ** 64n - 1n - BigInt(i), totalKvBlocks: 16384 });
 
 function profilesOf(classes: Iterable<string>): PolicyProfiles {
   const explicit = Array.from(classes, (name) => ({ name, queuePolicy: "fcfs" as const, quantum: 1 }));
