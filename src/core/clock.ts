@@ -6,3 +6,6 @@ export interface Clock {
 
 /** The runtime's monotonic clock. */
 export const systemClock: Clock = { now: () => performance.now() };
+
+/** A timer that is set to more than this many milliseconds fires at once. */
+export const longestTimerMs = 2 ** 31 - 1;

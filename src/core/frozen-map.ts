@@ -1,25 +1,49 @@
-/** A map that nobody changes: `Object.freeze` does not stop a Map's own methods. */
-export class FrozenMap<K, V> extends Map<K, V> {
+/**
+ * A map that nobody changes, not even through `Map.prototype`: it is no Map, it only reads one of its own.
+ */
+export class FrozenMap<K, V> implements ReadonlyMap<K, V> {
+  readonly #entries: ReadonlyMap<K, V>;
+
   constructor(entries: Iterable<readonly [K, V]>) {
-    super();
-    for (const [key, value] of entries) super.set(key, value);
+    this.#entries = new Map(entries);
     Object.freeze(this);
   }
 
-  override set(): never {
-    throw new TypeError("this map cannot be changed");
+  get size(): number {
+    return this.#entries.size;
   }
 
-  override delete(): never {
-    return this.set();
+  get(key: K): V | undefined {
+    return this.#entries.get(key);
   }
 
-  override clear(): never {
-    return this.set();
+  has(key: K): boolean {
+    return this.#entries.has(key);
+  }
+
+  forEach(visit: (value: V, key: K, map: ReadonlyMap<K, V>) => void, self?: unknown): void {
+    for (const [key, value] of this.#entries) visit.call(self, value, key, this);
+  }
+
+  entries(): MapIterator<[K, V]> {
+    return this.#entries.entries();
+  }
+
+  keys(): MapIterator<K> {
+    return this.#entries.keys();
+  }
+
+  values(): MapIterator<V> {
+    return this.#entries.values();
+  }
+
+  [Symbol.iterator](): MapIterator<[K, V]> {
+    return this.#entries[Symbol.iterator]();
   }
 }
+Object.freeze(FrozenMap.prototype);
 
-/** The same for a set. */
+/** A set that nobody changes by its methods. */
 export class FrozenSet<T> extends Set<T> {
   constructor(members: Iterable<T>) {
     super();

@@ -1,4 +1,5 @@
-import { type ErrorCode, WarmrouteError } from "../core/errors.js";
+import type { ErrorCode } from "../core/errors.js";
+import { isWarmrouteError } from "../core/foreign.js";
 
 /** Faults of an HTTP request itself, before any routing, with their status and how to mend them. */
 export const httpCodes = {
@@ -25,6 +26,15 @@ export class HttpError extends Error {
   }
 }
 
+/** Anything can be thrown, also what throws when it is looked at. */
+function isHttpError(error: unknown): error is HttpError {
+  try {
+    return error instanceof HttpError;
+  } catch {
+    return false;
+  }
+}
+
 /** OpenAI's `type` of an error, from its status. */
 function errorType(status: number): string {
   if (status === 429) return "rate_limit_error";
@@ -36,8 +46,8 @@ function errorType(status: number): string {
  * body: a foreign message could quote the request.
  */
 export function errorResponse(error: unknown): Response {
-  if (error instanceof HttpError) return respond(error.status, error.code, error.message, undefined, error.headers);
-  if (!(error instanceof WarmrouteError)) {
+  if (isHttpError(error)) return respond(error.status, error.code, error.message, undefined, error.headers);
+  if (!isWarmrouteError(error)) {
     return errorResponse(new HttpError("internal_error", "the router failed on this request"));
   }
   const headers: Record<string, string> = {};

@@ -1,6 +1,7 @@
 import type { Hono } from "hono";
 import { WarmrouteError } from "../core/errors.js";
 import { readGraceMs } from "../core/fields.js";
+import { disown } from "../core/foreign.js";
 import type { Tokenizer } from "../core/prompt.js";
 import type { Evidence } from "../core/types.js";
 import { Dispatcher, responseHeaders } from "../dispatch/index.js";
@@ -117,6 +118,15 @@ export class HttpFrontend {
     return app;
   }
 
+  /** Tells the host; what it makes of it changes nothing. */
+  #told(error: unknown, requestId: string): void {
+    try {
+      disown(this.#options.onError?.(error, requestId));
+    } catch {
+      // A log that fails has nobody to be told.
+    }
+  }
+
   /** Gives every answer its request id, and every failure OpenAI's shape. */
   async #guard(request: Request, handler: Handler): Promise<Response> {
     const requestId = requestIdOf(request);
@@ -127,7 +137,7 @@ export class HttpFrontend {
       // A client that left reads no answer; the status only closes the books.
       if (request.signal.aborted) response = new Response(null, { status: 499 });
       else {
-        this.#options.onError?.(error, requestId);
+        this.#told(error, requestId);
         response = errorResponse(error);
       }
     }
@@ -150,7 +160,7 @@ export class HttpFrontend {
       { signal, headers, body: json },
     );
     try {
-      onDecision?.(selection);
+      disown(onDecision?.(selection));
     } catch (error) {
       selection.booking.abort(error);
       throw error;

@@ -100,6 +100,10 @@ export class ModelTable {
         { ...options, ...this.#shared, plugins: this.plugins },
         { entryPoint, edge: this.#edge },
       );
+      if (this.#closed) {
+        await router.close();
+        throw new WarmrouteError("shutting_down", "the frontend was closed while it built this router");
+      }
       this.#own.set(model, router);
       return router;
     } finally {

@@ -1,4 +1,6 @@
 import { WarmrouteError } from "../core/errors.js";
+import { disown } from "../core/foreign.js";
+import { describe } from "../core/ids.js";
 import type { Prompt, Tokenizer } from "../core/prompt.js";
 import type { ReadPrompt } from "../router/edge.js";
 import { isObject, readChat, readCompletion } from "./prompt.js";
@@ -22,5 +24,10 @@ export function readPrompt(body: unknown, path: string | undefined, tokenizer: T
     throw new WarmrouteError("invalid_request", `only ${known} are routed by prompt`, { path: "path" });
   }
   const prompt = read(body);
-  return { path: api, tokens: tokenizer.encode(prompt), exact: tokenizer.exact || prompt.kind === "ids" };
+  const tokens: unknown = tokenizer.encode(prompt);
+  if (!(tokens instanceof Uint32Array)) {
+    disown(tokens);
+    throw new WarmrouteError("invalid_plugin", `the tokenizer must answer a Uint32Array, not ${describe(tokens)}`);
+  }
+  return { path: api, tokens, exact: tokenizer.exact || prompt.kind === "ids" };
 }

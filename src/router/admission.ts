@@ -73,7 +73,7 @@ export class Admission implements Reselecting {
   /** One more attempt, after the booking of the one before has ended. */
   again(logical: LogicalRequest, signal: AbortSignal | undefined): Selection | Promise<Selection> {
     const { lifecycle } = logical;
-    if (!lifecycle) return this.#select(logical);
+    if (!lifecycle) return this.#select(logical, undefined, signal);
     return this.#classify(logical, this.#classifier!, lifecycle, pinOf(logical.request), signal);
   }
 
@@ -106,7 +106,7 @@ export class Admission implements Reselecting {
     };
     const overrides = classifier.classify(lifecycle, input, signal);
     if (overrides instanceof Promise) return overrides.then((value) => this.#select(logical, value, signal));
-    return this.#select(logical, overrides);
+    return this.#select(logical, overrides, signal);
   }
 
   #select(logical: LogicalRequest, overrides?: ClassifyOverrides, signal?: AbortSignal): Selection {

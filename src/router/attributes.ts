@@ -10,25 +10,33 @@ const utf8 = new TextEncoder();
 const fits = (text: unknown) =>
   typeof text === "string" && (text.length * 3 <= mostBytes || utf8.encode(text).length <= mostBytes);
 
+/** The host's own fault, and no client's. */
+const wrongHook = (what: string) =>
+  new WarmrouteError("invalid_plugin", `the attributes option ${what}`, { path: "attributes" });
+
 /**
- * What the host tells plugins of a request. Throws `invalid_request` for more than 16 attributes, and for a name or
- * value of more than 128 bytes; the message holds no value.
+ * What the host tells plugins of a request. Throws `invalid_request` for a name or value of more than 128 bytes, and
+ * `invalid_plugin` for an answer that is no object of at most 16 strings; the message holds no value.
  */
 export function readAttributes(
   hook: NonNullable<RouterOptions["attributes"]>,
   source: AttributeSource,
 ): ReadonlyMap<string, string> {
   const answer: unknown = hook(source);
-  if (isPromise(answer) || typeof answer !== "object" || answer === null) {
+  const isRecord = typeof answer === "object" && answer !== null && !(Symbol.iterator in answer);
+  if (!isRecord || isPromise(answer)) {
     disown(answer);
-    const message = "the attributes option must return an object at once, not ";
-    throw new WarmrouteError("invalid_config", message + describe(answer), { path: "attributes" });
+    throw wrongHook(`must return an object at once, not ${describe(answer)}`);
   }
   const given = Object.entries(answer).filter(([, value]) => value !== undefined);
   if (given.length > mostKeys) {
-    throw new WarmrouteError("invalid_request", `a request has at most ${mostKeys} attributes`, { path: "attributes" });
+    throw wrongHook(`must return at most ${mostKeys} attributes, not ${given.length}`);
   }
   for (const [name, value] of given) {
+    if (typeof value !== "string") {
+      disown(value);
+      throw wrongHook(`must return strings, not ${describe(value)}`);
+    }
     const path = fits(name) ? `attributes.${name}` : "attributes";
     if (fits(name) && fits(value)) continue;
     throw new WarmrouteError("invalid_request", `${path} must be text of at most ${mostBytes} bytes`, { path });

@@ -40,12 +40,12 @@ export function bundleOf({ plugins, policy }: { plugins?: RouterPlugins; policy?
 export function assertHonoured(name: EntryPointName, plugins: RouterPlugins): void {
   const entryPoint: EntryPoint = entryPoints[name];
   if (plugins.requestClassifier && entryPoint.requestClassifier !== "installed") {
-    const message = `${name} cannot run a request classifier; drop request_classifier from the policy file`;
+    const message = `${name} cannot run a request classifier`;
     throw new WarmrouteError("classifier_not_supported", message, { details: { entryPoint: name } });
   }
   for (const role of plugins.customRoles) {
     if (!entryPoint.roles.includes(role)) {
-      const message = `worker_selection chooses a policy for the role ${role}, which ${name} never serves`;
+      const message = `a policy is chosen for the role ${role}, which ${name} never serves`;
       throw roleError(message, name, role, { path: `worker_selection.${role}` });
     }
   }

@@ -1,4 +1,4 @@
-import { systemClock } from "../core/clock.js";
+import { longestTimerMs, systemClock } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
 import type { Logger } from "../core/log.js";
 
@@ -66,7 +66,7 @@ const closing = () => new WarmrouteError("shutting_down", "the router is closed"
 async function endsWithin(ms: number, something: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, ms, false);
+    timer = setTimeout(resolve, Math.min(ms, longestTimerMs), false);
   });
   const inTime = await Promise.race([something.then(() => true), late]);
   clearTimeout(timer);

@@ -1,3 +1,4 @@
+import { longestTimerMs } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
 import { checkFields, checkMethods, type Fields, fieldsOf } from "../core/fields.js";
 import { describe, parseU32, workerIdString } from "../core/ids.js";
@@ -194,7 +195,7 @@ export function readParts(options: unknown, field: "include" | "parts"): readonl
 /** Checks the shape of a router's options, which are at `prefix`. Throws `invalid_config` naming the field. */
 export function checkOptions(options: unknown, what = "options", prefix = ""): void {
   checkFields(options, optionFields, what, "invalid_config", prefix);
-  const { blockNames, clock, log, plugins, tokenizer } = options as RouterOptions;
+  const { blockNames, classifyTimeoutMs = 0, clock, log, plugins, tokenizer } = options as RouterOptions;
   if (plugins !== undefined) checkPlugins(plugins, `${prefix}plugins`);
   checkMethods(clock, ["now"], `${prefix}clock`, "invalid_config");
   checkMethods(tokenizer, ["encode"], `${prefix}tokenizer`, "invalid_config");
@@ -204,6 +205,10 @@ export function checkOptions(options: unknown, what = "options", prefix = ""): v
     throw new WarmrouteError("invalid_config", `${path} must be engine or sequence, not ${describe(blockNames)}`, {
       path,
     });
+  }
+  if (classifyTimeoutMs > longestTimerMs) {
+    const path = `${prefix}classifyTimeoutMs`;
+    throw new WarmrouteError("invalid_config", `${path} must be at most ${longestTimerMs}`, { path });
   }
 }
 

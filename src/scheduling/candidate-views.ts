@@ -46,14 +46,13 @@ class Rows implements CandidateView {
     if (inputs & WorkerInputs.NETWORK) this.network = columns.network;
   }
 
-  workerId(row: number): string {
-    return this.#rank(row).workerId;
-  }
+  /** Bound, as components may take it off the view. */
+  readonly workerId = (row: number): string => this.#rank(row).workerId;
 
-  label(row: number, key: string): string | undefined {
+  readonly label = (row: number, key: string): string | undefined => {
     const { labels } = this.#rank(row).record;
     return Object.hasOwn(labels, key) ? labels[key] : undefined;
-  }
+  };
 
   #rank(row: number): PoolRank {
     const slot = this.slot[row];

@@ -100,7 +100,10 @@ const messages: Record<EmptyOutcome, string> = {
   pinned_worker_overloaded: "the pinned worker is overloaded",
 };
 
-/** The typed error of an empty outcome. */
-export function outcomeError(outcome: EmptyOutcome): WarmrouteError {
-  return new WarmrouteError(outcome, messages[outcome]);
+/** The typed error of an empty outcome; `policy` is the label of the policy whose filters made it. */
+export function outcomeError(outcome: EmptyOutcome, policy?: string): WarmrouteError {
+  if (policy === undefined) return new WarmrouteError(outcome, messages[outcome]);
+  return new WarmrouteError(outcome, messages[outcome].replace("the policy", `the policy ${describe(policy)}`), {
+    details: { policy },
+  });
 }

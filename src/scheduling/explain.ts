@@ -21,7 +21,7 @@ export function refusalOf(
   binding: Binding | undefined,
 ): WarmrouteError {
   if (status === Status.memoryBudget) return budgetError("another booking");
-  if (status === Status.allFiltered) return outcomeError("all_eligible_workers_filtered");
+  if (status === Status.allFiltered) return outcomeError("all_eligible_workers_filtered", pool.policy.label);
   if (binding?.by === "pinned") {
     const { workerId, dpRank } = binding;
     const outcome = pinOutcome(workerId, pool.ranks.get(workerId, dpRank!), constraints);

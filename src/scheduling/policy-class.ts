@@ -42,6 +42,11 @@ export class PolicyClasses {
     return this.#minTokens.length > 1;
   }
 
+  /** What a request may name. */
+  get names(): string[] {
+    return [...this.#explicit.keys(), ...this.#families.keys()];
+  }
+
   /** Whether a request may use the name. A class of a family goes by its family's name only. */
   has(name: string): boolean {
     return this.#explicit.has(name) || this.#families.has(name);

@@ -142,7 +142,7 @@ export class PolicyRun {
         } finally {
           loan?.end(scratch);
         }
-        addCosts(totals, scratch, i);
+        addCosts(totals, scratch, i, this.#policy.label);
         if (explain) contributions.push(scratch.slice());
       }
       if (explain) this.explained = { rows: places.slice(), totals: totals.slice(), contributions };
@@ -164,9 +164,13 @@ export class PolicyRun {
     }
     if (typeof row === "number" && Number.isInteger(row) && row >= 0 && row < n) return row;
     const given = kindOf(row);
-    throw new WarmrouteError("invalid_picker_row", `the picker must return a row from 0 to ${n - 1}, not ${given}`, {
-      details: { row: typeof row === "number" ? row : given, candidateCount: n },
-    });
+    throw new WarmrouteError(
+      "invalid_picker_row",
+      `the picker of the policy ${describe(this.#policy.label)} must return a row from 0 to ${n - 1}, not ${given}`,
+      {
+        details: { row: typeof row === "number" ? row : given, candidateCount: n },
+      },
+    );
   }
 
   /** The cause may hold anything, also a request's text: so it is kept, and not quoted. */
@@ -181,13 +185,12 @@ export class PolicyRun {
 }
 
 /** Adds what one scorer gave, row by row. Throws `non_finite_cost` at the first that is no finite number, or sum. */
-function addCosts(totals: Float64Array, costs: Float64Array, scorerIndex: number): void {
+function addCosts(totals: Float64Array, costs: Float64Array, scorerIndex: number, label: string): void {
   for (let row = 0; row < totals.length; row++) {
     const total = totals[row]! + costs[row]!;
     if (!Number.isFinite(total)) {
-      throw new WarmrouteError("non_finite_cost", `scorer ${scorerIndex} left row ${row} without a finite cost`, {
-        details: { scorerIndex, row },
-      });
+      const message = `the scorer ${scorerIndex} of the policy ${describe(label)} left row ${row} without a finite cost`;
+      throw new WarmrouteError("non_finite_cost", message, { details: { scorerIndex, row } });
     }
     totals[row] = total;
   }

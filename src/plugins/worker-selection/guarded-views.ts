@@ -92,6 +92,7 @@ export class Loan {
   #view(view: object, methods: object | null): object {
     const copy = Object.create(methods) as Record<string, unknown>;
     for (const [name, value] of Object.entries(view)) {
+      if (typeof value === "function") continue;
       copy[name] = ArrayBuffer.isView(value)
         ? this.column(value as Column)
         : typeof value === "object"

@@ -1,6 +1,7 @@
+import { closest } from "../../core/closest.js";
 import { WarmrouteError } from "../../core/errors.js";
 import { disown, isPromise, reasonOf } from "../../core/foreign.js";
-import { describe } from "../../core/ids.js";
+import { describe, shortened } from "../../core/ids.js";
 import type {
   RequestClassifier,
   RequestClassifierContext,
@@ -42,8 +43,9 @@ export function makeClassifier(
     if (typeof method !== "function") throw garbage(`answered a classifier whose ${name} is no function`);
     classifier[name] = Function.prototype.bind.call(method, made);
   }
-  if (Object.keys(classifier).length === 0 && Object.keys(made).length > 0) {
-    throw garbage("answered an object without classify, onEvent and close; is one misspelt?");
+  for (const name of Object.keys(made)) {
+    const meant = Object.hasOwn(classifier, name) ? undefined : closest(name, methods);
+    if (meant !== undefined) throw garbage(`answered a classifier with ${shortened(name)}; did you mean ${meant}?`);
   }
   return classifier;
 }

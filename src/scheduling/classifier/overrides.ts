@@ -32,7 +32,7 @@ export function checkOverrides(overrides: ClassifyOverrides, classes: PolicyClas
   }
   if (target) checkTarget(target);
   if (policyClass !== undefined && !classes.has(policyClass)) {
-    throw refusedAnswer("the policy class is neither an explicit class nor a family of the profile");
+    throw refusedAnswer(`the policy class is none that requests may use: ${classes.names.join(", ")}`);
   }
   if (dueAtMs !== undefined && !Number.isFinite(dueAtMs)) throw refusedAnswer("the due time is not a finite number");
   if (strictPriority !== undefined && !isU32(strictPriority)) {

@@ -1,3 +1,4 @@
+import { disown, isPromise } from "../../core/foreign.js";
 import type { SessionContext, WorkerRank } from "../../core/types.js";
 import type { ClassifyRequest } from "../../plugins/request-classifier/contract.js";
 import { frozenSession } from "../session.js";
@@ -133,6 +134,7 @@ export class ClassifierRequest implements ClassifyRequest {
   }
 
   #set<K extends keyof Recorded>(field: K, value: Recorded[K]): this {
+    if (isPromise(value)) disown(value);
     if (this.#taken) return this;
     this.#overrides ??= {};
     this.#overrides[field] = value;
