@@ -1,3 +1,4 @@
+import { WarmrouteError } from "../core/errors.js";
 import type { Candidate } from "../core/types.js";
 import { counted } from "../replay/index.js";
 import type { Selection } from "../router/contract.js";
@@ -129,7 +130,14 @@ async function send(
       stream_options: { include_usage: true },
     }),
   });
-  if (!response.ok) throw new Error(`the demonstration's request was answered ${response.status}`);
+  if (!response.ok) {
+    const { error } = (await response.json()) as { error: { code: string } };
+    throw new WarmrouteError(
+      "upstream_failed",
+      `the demonstration's request was refused: ${response.status} ${error.code}`,
+      { details: { help: "Try the demonstration without --policy, or with one that lets it through." } },
+    );
+  }
   const { reply, cachedTokens, firstTokenAt } = await readStream(response);
   const header = (name: string) => response.headers.get(name) ?? "";
   const selection = decisions.get(header("x-request-id"))!;

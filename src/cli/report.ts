@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { type ErrorCode, WarmrouteError } from "../core/errors.js";
+import type { PolicyProblem } from "../plugins/problem.js";
 
 export const BAD_INPUT = 1;
 export const BAD_USAGE = 2;
@@ -28,9 +29,18 @@ export function report(error: unknown, json: boolean): number {
     const hint = suggestion ? ` Did you mean ${suggestion}?` : "";
     const help = known.details.help ?? terminalHelp[code] ?? known.help;
     process.stderr.write(`error: ${code}: ${oneLine(message).replace(/\.$/, "")}.${hint} ${help}\n`);
+    const [, ...others] = isWithProblems(known.details) ? known.details.errors : [];
+    for (const { code, line, column, message, suggestion } of others) {
+      const meant = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
+      process.stderr.write(`   ${line}:${column}: ${code}: ${oneLine(message)}${meant}\n`);
+    }
   }
   return code === "invalid_usage" ? BAD_USAGE : BAD_INPUT;
 }
+
+/** An error of a policy file has all that is wrong there. */
+const isWithProblems = (details: Record<string, unknown>): details is { errors: PolicyProblem[] } =>
+  Array.isArray(details.errors);
 
 const oneLine = (text: string) => text.replace(/\s*[\r\n]\s*/g, " ");
 

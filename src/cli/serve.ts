@@ -113,6 +113,13 @@ async function serve(flags: ServeFlags): Promise<void> {
     if (flags.json) process.stdout.write(`${JSON.stringify(document)}\n`);
     if (demo) say(renderHints(flags.once ? undefined : server.url, mockModel, router.blockSize));
     if (mocks === 0) say(unseen);
+    const unused = [...(router.plugins.profiles?.models.keys() ?? [])].filter((model) => model !== router.model);
+    if (unused.length > 0) {
+      const which = unused.map((model) => JSON.stringify(model)).join(", ");
+      process.stderr.write(
+        `the policy file's classes for ${which} are not used: this server sorts all requests as those of ${router.model}\n`,
+      );
+    }
     if (!flags.once) {
       // Whoever reads the line may signal at once.
       const signalled = untilSignalled();

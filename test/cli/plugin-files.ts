@@ -47,6 +47,12 @@ export function pluginFiles() {
     "careless.yaml": selects("aggregated", "careless"),
     "no-worker.yaml": selects("aggregated", "no-worker"),
     "decode.yaml": selects("decode", "last-worker"),
+    "two-faults.yaml": "worker_selektion: {}\nrequest_clasifier: {}\n",
+    "other-model.yaml": `models: { big/model: { ${[
+      "default_policy_family: f",
+      "uncached_isl_buckets: [{ min_tokens: 0, bucket: b }]",
+      "policy_classes: [{ name: c, policy_family: f, cache_bucket: b, quantum: 1 }]",
+    ].join(", ")} } }\n`,
     "misspelt.yaml": "worker_selektion: {}\n",
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(path(name), text);

@@ -59,6 +59,43 @@ test("a policy that fails is told by its own error in the log, and by its code a
   );
 });
 
+test("all that is wrong with the file is told at once", async () => {
+  const { exited, output } = start(["--mock", "1", "--port", "0", "--policy", path("two-faults.yaml")]);
+  expect(await exited).toBe(1);
+  expect(output.stderr).toMatch(
+    /two-faults\.yaml:1:1: worker_selektion .*\n +2:1: unknown_key: request_clasifier .*did you mean request_classifier\?/,
+  );
+});
+
+test("a catalog that is a directory is told from one that is not there", async () => {
+  const { exited, output } = start(["--mock", "1", "--port", "0", "--catalog", directory]);
+  expect(await exited).toBe(1);
+  expect(output.stderr).toContain("it is a directory; name the module in it");
+});
+
+test("classes of a model that is not served by its name are told of", async () => {
+  const { child, output, exited } = await listening([
+    "--mock",
+    "1",
+    "--port",
+    "0",
+    "--policy",
+    path("other-model.yaml"),
+  ]);
+  child.kill("SIGTERM");
+  expect(await exited).toBe(0);
+  expect(output.stderr).toContain('classes for "big/model" are not used');
+});
+
+test("a demonstration that the policy refuses ends with a code, not a stack", async () => {
+  const refusing = ["--policy", path("careless.yaml"), ...catalog];
+  const { exited, output } = start(["--mock", "1", "--once", ...refusing]);
+  expect(await exited).toBe(1);
+  expect(output.stderr).toMatch(
+    /^error: upstream_failed: the demonstration's request was refused: 500 policy_failed\. Try/m,
+  );
+});
+
 test("the file may come from the environment, and an option goes before it", async () => {
   const env = { WARMROUTE_ROUTER_POLICY_CONFIG: path("misspelt.yaml") };
   const { exited, output } = start(["--mock", "1", "--port", "0", "--json", ...catalog], env);

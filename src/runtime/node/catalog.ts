@@ -33,10 +33,14 @@ export async function loadCatalog(pathOrPackage: string, { timeoutMs = 30_000 } 
   return module as Catalog;
 }
 
+const isPath = (name: string) => name.startsWith(".") || isAbsolute(name);
+
 function fileOf(name: string): string {
   const path = resolve(name);
-  if (name !== "" && statSync(path, { throwIfNoEntry: false })?.isFile()) return path;
-  if (name === "" || name.startsWith(".") || isAbsolute(name)) throw missing(name, `there is no file ${path}`);
+  const found = name === "" ? undefined : statSync(path, { throwIfNoEntry: false });
+  if (found?.isFile()) return path;
+  if (found?.isDirectory() && isPath(name)) throw missing(name, "it is a directory; name the module in it");
+  if (name === "" || isPath(name)) throw missing(name, `there is no file ${path}`);
   try {
     return packageFile(name);
   } catch (cause) {
