@@ -11,6 +11,7 @@ import { loadPolicy } from "../runtime/node/index.js";
 import { usageError } from "./options.js";
 import { loadRegistry, type PluginFlags, policyPath, resolveOptions, withPluginOptions } from "./plugins.js";
 import { BAD_INPUT } from "./report.js";
+import { problemLine } from "./text.js";
 
 interface CheckFlags extends PluginFlags {
   types?: boolean;
@@ -90,10 +91,9 @@ const errorDocument = ({ code, path, line, column, message, suggestion, provider
 
 // ---- for people
 
-function errorLine({ code, line, column, message, suggestion }: PolicyProblem, file: string | undefined): string {
-  const place = line === undefined ? "error" : `${file}:${line}:${column}`;
-  const hint = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
-  return `${place}: ${code}: ${message.replace(/\s*[\r\n]\s*/g, " ")}${hint}`;
+function errorLine(problem: PolicyProblem, file: string | undefined): string {
+  const { line, column } = problem;
+  return problemLine(line === undefined ? "error" : `${file}:${line}:${column}`, problem);
 }
 
 function summary(path: string, policy: RouterPolicy | undefined, { roles, singles }: Resolution): string {

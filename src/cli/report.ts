@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { type ErrorCode, WarmrouteError } from "../core/errors.js";
 import type { PolicyProblem } from "../plugins/problem.js";
+import { oneLine, problemLine } from "./text.js";
 
 export const BAD_INPUT = 1;
 export const BAD_USAGE = 2;
@@ -30,9 +31,8 @@ export function report(error: unknown, json: boolean): number {
     const help = known.details.help ?? terminalHelp[code] ?? known.help;
     process.stderr.write(`error: ${code}: ${oneLine(message).replace(/\.$/, "")}.${hint} ${help}\n`);
     const [, ...others] = isWithProblems(known.details) ? known.details.errors : [];
-    for (const { code, line, column, message, suggestion } of others) {
-      const meant = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
-      process.stderr.write(`   ${line}:${column}: ${code}: ${oneLine(message)}${meant}\n`);
+    for (const problem of others) {
+      process.stderr.write(`   ${problemLine(`${problem.line}:${problem.column}`, problem)}\n`);
     }
   }
   return code === "invalid_usage" ? BAD_USAGE : BAD_INPUT;
@@ -41,8 +41,6 @@ export function report(error: unknown, json: boolean): number {
 /** An error of a policy file has all that is wrong there. */
 const isWithProblems = (details: Record<string, unknown>): details is { errors: PolicyProblem[] } =>
   Array.isArray(details.errors);
-
-const oneLine = (text: string) => text.replace(/\s*[\r\n]\s*/g, " ");
 
 /** Commander writes its suggestion into the message, on a line of its own. */
 function fromCommander({ code, message }: CommanderError): WarmrouteError {

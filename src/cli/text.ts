@@ -1,3 +1,5 @@
+import type { PolicyProblem } from "../plugins/problem.js";
+
 const CHUNK = 1 << 16;
 
 /** The same text in parts of some 64 KiB: few writes, and never the whole in memory. */
@@ -10,4 +12,12 @@ export function* inChunks(parts: Iterable<string>): Generator<string> {
     chunk = "";
   }
   if (chunk !== "") yield chunk;
+}
+
+export const oneLine = (text: string): string => text.replace(/\s*[\r\n]\s*/g, " ");
+
+/** One error of a policy file, for people; `place` says where it is. */
+export function problemLine(place: string, { code, message, suggestion }: PolicyProblem): string {
+  const meant = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
+  return `${place}: ${code}: ${oneLine(message)}${meant}`;
 }

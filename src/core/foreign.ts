@@ -15,14 +15,17 @@ export function reasonOf(thrown: unknown): string {
   return describe(thrown);
 }
 
-/** Whether an error is one of ours. */
-export function isWarmrouteError(error: unknown): error is WarmrouteError {
+/** Whether a value is of a class of ours. */
+export function isOf<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
   try {
-    return error instanceof WarmrouteError;
+    return value instanceof type;
   } catch {
     return false;
   }
 }
+
+/** Whether an error is one of ours. */
+export const isWarmrouteError = (error: unknown): error is WarmrouteError => isOf(error, WarmrouteError);
 
 /** Whether `await` would wait for a value. */
 export function isPromise(value: unknown): boolean {

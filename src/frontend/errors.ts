@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../core/errors.js";
-import { isWarmrouteError } from "../core/foreign.js";
+import { isOf, isWarmrouteError } from "../core/foreign.js";
 
 /** Faults of an HTTP request itself, before any routing, with their status and how to mend them. */
 export const httpCodes = {
@@ -26,15 +26,6 @@ export class HttpError extends Error {
   }
 }
 
-/** Anything can be thrown, also what throws when it is looked at. */
-function isHttpError(error: unknown): error is HttpError {
-  try {
-    return error instanceof HttpError;
-  } catch {
-    return false;
-  }
-}
-
 /** OpenAI's `type` of an error, from its status. */
 function errorType(status: number): string {
   if (status === 429) return "rate_limit_error";
@@ -46,7 +37,7 @@ function errorType(status: number): string {
  * body: a foreign message could quote the request.
  */
 export function errorResponse(error: unknown): Response {
-  if (isHttpError(error)) return respond(error.status, error.code, error.message, undefined, error.headers);
+  if (isOf(error, HttpError)) return respond(error.status, error.code, error.message, undefined, error.headers);
   if (!isWarmrouteError(error)) {
     return errorResponse(new HttpError("internal_error", "the router failed on this request"));
   }
