@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { systemClock } from "../core/clock.js";
-import { configFields, parseConfig, snakeCase } from "../core/config.js";
+import { type ConfigField, configFields, parseConfig, snakeCase } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { parseU64 } from "../core/ids.js";
 import { consoleLogger } from "../core/log.js";
@@ -23,12 +23,14 @@ const rank = z.strictObject({ worker_id: id, dp_rank: z.number().int().min(0).ma
 const weight = z.number().nonnegative();
 const fraction = z.number().min(0).max(1);
 
+const shapeOf = (field: ConfigField) => {
+  if (field.kind === "number") return z.number().min(field.min).max(field.max);
+  return field.kind === "choice" ? z.enum(field.choices) : z.boolean();
+};
+
 const configShape = z.strictObject(
   Object.fromEntries([
-    ...Object.entries(configFields).map(([name, field]) => [
-      snakeCase(name),
-      (field.kind === "boolean" ? z.boolean() : z.number().min(field.min).max(field.max)).optional(),
-    ]),
+    ...Object.entries(configFields).map(([name, field]) => [snakeCase(name), shapeOf(field).optional()]),
     // The single weight of older set-ups, which parseConfig reads (docs/configuration.md).
     ["overlap_score_weight", weight.optional()],
   ]),

@@ -32,11 +32,38 @@ export interface KvRouterConfig {
   routerAssumeKvReuse: boolean;
   /** Charge prompt tokens until prefill completes. */
   routerTrackPrefillTokens: boolean;
+  /** Without events: seconds that a routed prompt counts as cached, where the worker's `totalKvBlocks` is unknown. */
+  routerTtlSecs: number;
+  /** Beside events: seconds that a routed prompt counts as cached until events confirm it; off unless given. */
+  routerPredictedTtlSecs?: number;
+  /** Ends a booking that shows no progress for so many seconds, counted as expired; 0 never does. */
+  activeRequestExpirySecs: number;
+  /** Requests wait while each rank has more active prefill tokens than this share of its `maxNumBatchedTokens`; for models without a queue profile, off unless given. */
+  routerQueueThreshold?: number;
+  /** The order of waiting requests, for models without a queue profile. */
+  routerQueuePolicy: QueueOrder;
+  /** A waiting request of a lower strict priority takes turns with higher ones after so many seconds; 0 never. */
+  strictPriorityMaxWaitSecs: number;
+  /** A rank is overloaded with more active blocks than this share of its `totalKvBlocks`; off unless given. */
+  activeDecodeBlocksThreshold?: number;
+  /** A rank is overloaded with more active prefill tokens than this; off unless given. */
+  activePrefillTokensThreshold?: number;
+  /** A rank is overloaded with more active prefill tokens than this share of its `maxNumBatchedTokens`; off unless given. */
+  activePrefillTokensThresholdFrac?: number;
+  /** Requests of a session go where the session last went, until it is idle for so many seconds; off unless given. */
+  sessionAffinityTtlSecs?: number;
+  /** A session's rank is advice to the policy; if not, it decides wherever it may take the request. */
+  sessionAffinitySoft: boolean;
 }
+
+const queueOrders = ["fcfs", "wspt", "lcfs"] as const;
+/** How waiting requests are ordered: by arrival, shortest uncached prompt first, or latest first. */
+export type QueueOrder = (typeof queueOrders)[number];
 
 interface NumberField {
   kind: "number";
-  default: number;
+  /** undefined: off. */
+  default: number | undefined;
   min: number;
   max: number;
   overridable: boolean;
@@ -49,7 +76,14 @@ interface BooleanField {
   overridable: boolean;
   override?: string;
 }
-export type ConfigField = NumberField | BooleanField;
+interface ChoiceField {
+  kind: "choice";
+  default: string;
+  choices: readonly string[];
+  overridable: false;
+  override?: undefined;
+}
+export type ConfigField = NumberField | BooleanField | ChoiceField;
 
 const MAX = Number.MAX_VALUE;
 const num = (def: number, max: number, overridable = false): NumberField => ({
@@ -59,13 +93,20 @@ const num = (def: number, max: number, overridable = false): NumberField => ({
   max,
   overridable,
 });
+const optional = (min: number, max: number): NumberField => ({
+  kind: "number",
+  default: undefined,
+  min,
+  max,
+  overridable: false,
+});
 const bool = (def: boolean, override?: string): BooleanField =>
   override === undefined
     ? { kind: "boolean", default: def, overridable: false }
     : { kind: "boolean", default: def, overridable: true, override };
 
 /** Every field with its default, its range, and whether one request may override it. */
-export const configFields: { readonly [K in keyof KvRouterConfig]: ConfigField } = {
+export const configFields: { readonly [K in keyof KvRouterConfig]-?: ConfigField } = {
   overlapScoreCredit: num(1, MAX, true),
   overlapScoreCreditDecay: num(0, MAX),
   prefillLoadScale: num(1, MAX, true),
@@ -79,6 +120,17 @@ export const configFields: { readonly [K in keyof KvRouterConfig]: ConfigField }
   routerTrackOutputBlocks: bool(false),
   routerAssumeKvReuse: bool(true, "assumeKvReuse"),
   routerTrackPrefillTokens: bool(true, "trackPrefillTokens"),
+  routerTtlSecs: num(120, MAX),
+  routerPredictedTtlSecs: optional(0, MAX),
+  activeRequestExpirySecs: num(600, MAX),
+  routerQueueThreshold: optional(0, MAX),
+  routerQueuePolicy: { kind: "choice", default: "fcfs", choices: queueOrders, overridable: false },
+  strictPriorityMaxWaitSecs: num(30, MAX),
+  activeDecodeBlocksThreshold: optional(0, 1),
+  activePrefillTokensThreshold: optional(0, MAX),
+  activePrefillTokensThresholdFrac: optional(0, MAX),
+  sessionAffinityTtlSecs: optional(1, 31_536_000),
+  sessionAffinitySoft: bool(false),
 };
 
 const fields = Object.entries(configFields) as [keyof KvRouterConfig, ConfigField][];
@@ -88,7 +140,9 @@ export const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (c) =>
 
 /** The configuration when nothing is given. */
 export const defaultConfig: Readonly<KvRouterConfig> = Object.freeze(
-  Object.fromEntries(fields.map(([name, field]) => [name, field.default])) as unknown as KvRouterConfig,
+  Object.fromEntries(
+    fields.flatMap(([name, field]) => (field.default === undefined ? [] : [[name, field.default]])),
+  ) as unknown as KvRouterConfig,
 );
 
 /** What one request may change for itself (CONTRACT: `configOverride`). */
@@ -106,7 +160,12 @@ export interface ConfigOverride {
 type Naming = "camelCase" | "snake_case";
 const overlapWeight: NumberField = num(1, MAX, true);
 
-function read(field: ConfigField, value: unknown, path: string): number | boolean {
+function read(field: ConfigField, value: unknown, path: string): number | boolean | string {
+  if (field.kind === "choice") {
+    if (field.choices.includes(value as string)) return value as string;
+    const message = `${path} must be one of ${field.choices.join(", ")}, not ${describe(value)}`;
+    throw new WarmrouteError("invalid_config", message, { path });
+  }
   if (field.kind === "boolean") {
     if (typeof value === "boolean") return value;
     throw new WarmrouteError("invalid_config", `${path} must be true or false, not ${describe(value)}`, { path });
@@ -120,11 +179,11 @@ function readAll(
   known: ReadonlyMap<string, [string, ConfigField]>,
   input: unknown,
   path: string,
-): Record<string, number | boolean> {
+): Record<string, number | boolean | string> {
   if (typeof input !== "object" || input === null || Array.isArray(input)) {
     throw new WarmrouteError("invalid_config", `${path} must be an object, not ${describe(input)}`, { path });
   }
-  const out: Record<string, number | boolean> = {};
+  const out: Record<string, number | boolean | string> = {};
   for (const [key, value] of Object.entries(input)) {
     if (value === undefined) continue;
     const entry = known.get(key);

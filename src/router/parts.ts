@@ -66,7 +66,7 @@ export class RouterParts {
       factory: selectionFactory(plugins),
     });
     this.workers = new WorkerTable(this.pools);
-    const classes = new PolicyClasses(profileOf(plugins.profiles, model));
+    const classes = new PolicyClasses(profileOf(plugins.profiles, model, config));
     const random = new Random(poolSeed(seed, `${model}/classifier`));
     try {
       this.serveAt(entryPoint);

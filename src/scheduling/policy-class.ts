@@ -1,16 +1,29 @@
 // Which class of its profile a request queues in (spec: plugins.md §2.4).
+import type { KvRouterConfig } from "../core/config.js";
 import type { PolicyClass, PolicyProfile, PolicyProfiles } from "../plugins/policy/contract.js";
 
-/** The profile of a model that the policy file gives none: one class for everything. */
-export const syntheticProfile: PolicyProfile = {
-  defaultPolicyFamily: "default",
-  uncachedIslBuckets: [{ minTokens: 0, bucket: "all" }],
-  policyClasses: [{ name: "default", policyFamily: "default", cacheBucket: "all", queuePolicy: "fcfs", quantum: 1 }],
-};
+/** The profile of a model that the policy file gives none: one class for everything, as the configuration says. */
+export function syntheticProfile(config: Pick<KvRouterConfig, "routerQueuePolicy" | "routerQueueThreshold">) {
+  const { routerQueuePolicy, routerQueueThreshold } = config;
+  return {
+    defaultPolicyFamily: "default",
+    uncachedIslBuckets: [{ minTokens: 0, bucket: "all" }],
+    policyClasses: [
+      {
+        name: "default",
+        policyFamily: "default",
+        cacheBucket: "all",
+        queuePolicy: routerQueuePolicy,
+        quantum: 1,
+        ...(routerQueueThreshold !== undefined && { prefillBusyThresholdFrac: routerQueueThreshold }),
+      },
+    ],
+  } satisfies PolicyProfile;
+}
 
 /** A model's own profile, else the root one, else the synthetic one; nothing is inherited between them. */
-export function profileOf(profiles: PolicyProfiles | undefined, model: string): PolicyProfile {
-  return profiles?.models.get(model) ?? profiles?.profile ?? syntheticProfile;
+export function profileOf(profiles: PolicyProfiles | undefined, model: string, config: KvRouterConfig): PolicyProfile {
+  return profiles?.models.get(model) ?? profiles?.profile ?? syntheticProfile(config);
 }
 
 /** The classes of one profile, by the names that requests may use: explicit classes and families. */

@@ -1,4 +1,5 @@
 import "../kernel/inlined.js";
+import { defaultConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import type { Random } from "../core/random.js";
 import { RouterPlugins } from "../plugins/bundle.js";
@@ -111,8 +112,9 @@ export class TestRouter {
 
 function profilesOf(classes: Iterable<string>): PolicyProfiles {
   const explicit = Array.from(classes, (name) => ({ name, queuePolicy: "fcfs" as const, quantum: 1 }));
-  const policyClasses = [...syntheticProfile.policyClasses, ...explicit.filter(({ name }) => name !== "default")];
-  return { profile: { ...syntheticProfile, policyClasses }, models: new Map() };
+  const synthetic = syntheticProfile(defaultConfig);
+  const policyClasses = [...synthetic.policyClasses, ...explicit.filter(({ name }) => name !== "default")];
+  return { profile: { ...synthetic, policyClasses }, models: new Map() };
 }
 
 /** The classifier with its answers noted; what is no classifier stays as it is, for the router to refuse. */

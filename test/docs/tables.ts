@@ -32,6 +32,7 @@ function fieldComments(path: string, name: string): Map<string, string> {
 
 function range(field: ConfigField): string {
   if (field.kind === "boolean") return "true, false";
+  if (field.kind === "choice") return field.choices.join(", ");
   return field.max === Number.MAX_VALUE ? `≥ ${field.min}` : `${field.min} … ${field.max}`;
 }
 
@@ -39,7 +40,7 @@ function configuration(): string {
   const meaning = fieldComments("src/core/config.ts", "KvRouterConfig");
   const rows = Object.entries<ConfigField>(configFields).map(([name, field]) => [
     `\`${snakeCase(name)}\``,
-    `\`${field.default}\``,
+    field.default === undefined ? "off" : `\`${field.default}\``,
     range(field),
     field.overridable ? `\`${snakeCase(field.override ?? name)}\`` : "no",
     meaning.get(name) ?? "",

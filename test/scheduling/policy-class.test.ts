@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { PolicyProfile } from "../../src/plugins/policy/contract.js";
+import { defaultConfig } from "../../src/core/config.js";
+import type { PolicyProfile, PolicyProfiles } from "../../src/plugins/policy/contract.js";
 import { PolicyClasses, profileOf, syntheticProfile } from "../../src/scheduling/policy-class.js";
 import { profile } from "./classifier/harness.js";
 
@@ -37,7 +38,7 @@ describe("the queues of spec plugins.md §2.6", () => {
 });
 
 test("without a profile there is one class, which goes by default only", () => {
-  const classes = new PolicyClasses(syntheticProfile);
+  const classes = new PolicyClasses(syntheticProfile(defaultConfig));
   for (const name of [undefined, "default", "anything", "all"]) {
     expect(classes.forClient(name, 5000)).toMatchObject({ name: "default", quantum: 1, queuePolicy: "fcfs" });
   }
@@ -52,9 +53,10 @@ test("a model has its own profile, else the root one, else the synthetic one", (
     policyClasses: [{ name: "only_all", policyFamily: "only", cacheBucket: "all", queuePolicy: "fcfs", quantum: 1024 }],
   };
   const models = new Map([["org/big-model", only]]);
-  expect(profileOf({ profile, models }, "org/big-model")).toBe(only);
-  expect(profileOf({ profile, models }, "org/Big-Model")).toBe(profile);
-  expect(profileOf({ models }, "other")).toBe(syntheticProfile);
-  expect(profileOf(undefined, "other")).toBe(syntheticProfile);
+  const find = (profiles: PolicyProfiles | undefined, model: string) => profileOf(profiles, model, defaultConfig);
+  expect(find({ profile, models }, "org/big-model")).toBe(only);
+  expect(find({ profile, models }, "org/Big-Model")).toBe(profile);
+  expect(find({ models }, "other")).toEqual(syntheticProfile(defaultConfig));
+  expect(find(undefined, "other")).toEqual(syntheticProfile(defaultConfig));
   expect(new PolicyClasses(only).has("vip")).toBe(false);
 });
