@@ -49,6 +49,8 @@ export interface WorkerInput {
   replay?: string;
   labels?: Record<string, string>;
   taints?: readonly string[];
+  /** LoRA adapters that it can serve; any unless given. */
+  loras?: readonly string[];
   /** Which life of the process this is; a warm start trusts an index only for the same one. */
   incarnation?: string;
 }
@@ -68,6 +70,7 @@ export interface WorkerRecord {
   replay?: string;
   labels: Readonly<Record<string, string>>;
   taints: readonly string[];
+  loras?: readonly string[];
   incarnation?: string;
 }
 
@@ -102,8 +105,8 @@ export type Outcome =
   | "all_eligible_workers_filtered"
   | "pinned_worker_not_allowed"
   | "pinned_worker_overloaded";
-/** `filtered`: eligible, but a filter of the policy dropped it. */
-export type Exclusion = "not_allowed" | "missing_taint" | "overloaded" | "not_pinned" | "filtered";
+/** `filtered`: eligible, but a filter of the policy dropped it. `not_available`: the host took it out. */
+export type Exclusion = "not_allowed" | "not_available" | "missing_taint" | "overloaded" | "not_pinned" | "filtered";
 
 /** Leading blocks of a prompt that a rank holds; tiers are exclusive (host counts beyond device, disk beyond host). */
 export interface Overlap {

@@ -65,6 +65,7 @@ const fields: Record<keyof WorkerRecord, Field> = {
   replay: text,
   labels,
   taints: names,
+  loras: names,
   incarnation: text,
 };
 

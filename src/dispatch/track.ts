@@ -8,6 +8,8 @@ export interface TrackedBooking {
   readonly worker: WorkerRank;
   sent(): void;
   firstToken(): void;
+  /** More of the answer has come. */
+  renew(): void;
   complete(): void;
   abort(error?: unknown): void;
 }
@@ -82,7 +84,7 @@ function follow(
           if (!begun) {
             begun = true;
             booking.firstToken();
-          }
+          } else booking.renew();
           controller.enqueue(value);
         } catch (cause) {
           if (ended) return;

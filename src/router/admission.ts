@@ -4,10 +4,12 @@ import { WarmrouteError } from "../core/errors.js";
 import { parseU32, workerIdString } from "../core/ids.js";
 import type { SessionContext, WorkerRank } from "../core/types.js";
 import { checkTokens } from "../kernel/kernel.js";
+import type { HandleNet } from "../scheduling/booking-handle.js";
 import { bestCachedTokens } from "../scheduling/cached-tokens.js";
 import type { RequestLifecycle } from "../scheduling/classifier/lifecycle.js";
 import type { ClassifyOverrides } from "../scheduling/classifier/overrides.js";
 import type { ClassifierRunner } from "../scheduling/classifier/runner.js";
+import type { Leases } from "../scheduling/leases.js";
 import type { PolicyClasses } from "../scheduling/policy-class.js";
 import type { PoolRequest } from "../scheduling/pool.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
@@ -22,6 +24,8 @@ export interface AdmissionOptions {
   readonly clock: Clock;
   readonly requestIds: RequestIds;
   readonly classifier: ClassifierRunner | undefined;
+  readonly leases: Leases;
+  readonly handles: HandleNet;
   /** Whether the router has ended what is live, so that nothing may be booked any more. */
   isOver(): boolean;
 }
@@ -34,13 +38,17 @@ export class Admission implements Reselecting {
   readonly #clock: Clock;
   readonly #requestIds: RequestIds;
   readonly #classifier: ClassifierRunner | undefined;
+  readonly #leases: Leases;
+  readonly #handles: HandleNet;
   readonly #isOver: () => boolean;
 
-  constructor({ classes, clock, requestIds, classifier, isOver }: AdmissionOptions) {
+  constructor({ classes, clock, requestIds, classifier, leases, handles, isOver }: AdmissionOptions) {
     this.#classes = classes;
     this.#clock = clock;
     this.#requestIds = requestIds;
     this.#classifier = classifier;
+    this.#leases = leases;
+    this.#handles = handles;
     this.#isOver = isOver;
   }
 
@@ -55,6 +63,7 @@ export class Admission implements Reselecting {
     signal: AbortSignal | undefined,
   ): Selection | Promise<Selection> {
     const ingressAtMs = this.#clock.now();
+    this.#leases.sweep(ingressAtMs);
     const classifier = this.#classifierFor(core, request);
     if (!classifier) return this.#select({ core, request, ingressAtMs, attributes, lifecycle: undefined });
     const { requestId, tokens } = request;
@@ -125,7 +134,8 @@ export class Admission implements Reselecting {
         selection.booking.abort(error);
         throw error;
       }
-      return new RouterSelection(selection, core.policy.label, policyClass, this, logical);
+      const booking = this.#handles.owner(selection.booking);
+      return new RouterSelection(selection, booking, core.policy.label, policyClass, this, logical);
     } catch (error) {
       // A caller that gave up is no failure of the request.
       lifecycle?.aborted(signal?.aborted ? undefined : error);

@@ -25,9 +25,11 @@ import type { RouterPlugins } from "../plugins/bundle.js";
 import type { RouterPolicy } from "../plugins/policy/contract.js";
 import type { Usage } from "../scheduling/booking.js";
 import type { ClassifierStats } from "../scheduling/classifier/runner.js";
+import type { BusyThresholds } from "../scheduling/overload.js";
+import type { WorkerOrRank } from "./availability.js";
 import type { EntryPointName } from "./entry-points.js";
 
-export type { TrackOptions };
+export type { BusyThresholds, TrackOptions, WorkerOrRank };
 
 export interface RouterOptions {
   /** Name of the model; part of the pool's seed. */
@@ -129,7 +131,10 @@ export interface ProbeResult {
   excluded: Excluded[];
 }
 
-/** The load charged to a rank for one request, from selection until free. Verbs of an ended booking do nothing. */
+/**
+ * The load charged to a rank for one request, from selection until free. Verbs of an ended booking do nothing. Keep the
+ * object that you were given: a booking whose object is collected while it is live is freed, and counted as forgotten.
+ */
 export interface Booking extends Disposable {
   readonly requestId: string;
   readonly worker: WorkerRank;
@@ -141,6 +146,8 @@ export interface Booking extends Disposable {
   tokens(n: number): void;
   /** `usage` as the engine's answer has it; its total tells the classifier the request's length. */
   complete(usage?: Usage | null): void;
+  /** The request is alive, though nothing else says so: its lease starts anew. */
+  renew(): void;
   abort(error?: unknown): void;
   prefillComplete(): void;
   /** Charges one output block; `decayFraction` in 0…1 re-weighs the blocks only this request holds. */
@@ -250,6 +257,12 @@ export interface Router extends AsyncDisposable {
   addWorker(worker: WorkerInput): WorkerRecord;
   removeWorker(workerId: U64Input): boolean;
   workers(): WorkerRecord[];
+  /** The thresholds over which ranks are overloaded, after setting them to `thresholds` if these are given. */
+  busyThresholds(thresholds?: BusyThresholds): BusyThresholds;
+  /** Takes these workers or ranks out of every choice as overloaded, and no others; what thresholds say comes on top. */
+  setOverloaded(ranks: readonly WorkerOrRank[]): void;
+  /** Only these workers may be chosen, none of them if the list is empty; `null`: every worker. */
+  setAvailable(workerIds: readonly U64Input[] | null): void;
   loads(): LoadRow[];
   stats(): RouterStats;
   snapshot(options?: { include?: readonly SnapshotPart[] }): Uint8Array;

@@ -6,9 +6,12 @@ import { describe, type U64Input, workerIdString } from "../core/ids.js";
 import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
+import { BookingHandle } from "../scheduling/booking-handle.js";
 import { outcomeError } from "../scheduling/eligibility.js";
+import type { BusyThresholds } from "../scheduling/overload.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import { readAttributes } from "./attributes.js";
+import type { WorkerOrRank } from "./availability.js";
 import { CacheEvents, type EventResult } from "./cache-events.js";
 import type {
   Booking,
@@ -33,7 +36,7 @@ import { Lifetime } from "./lifetime.js";
 import { OpenAiCalls } from "./openai-calls.js";
 import { overlapOf } from "./overlap.js";
 import { RouterParts } from "./parts.js";
-import { checkCallOptions, checkReserve, checkSelect, readHeaders, readParts } from "./read-request.js";
+import { checkCallOptions, checkReserve, checkSelect, readHeaders, readParts, readThresholds } from "./read-request.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 import { loadsOf, statsOf } from "./stats.js";
 
@@ -119,6 +122,7 @@ export class KvRouter implements Router {
     const attributes = this.#attributesOf({});
     const core = this.#poolFor(request);
     if (!core) return { outcome: "no_endpoints", selected: null, candidates: [], excluded: [] };
+    this.#parts.sweep();
     return core.probe(attributes ? { ...request, attributes } : request);
   }
 
@@ -141,12 +145,18 @@ export class KvRouter implements Router {
     const { workerId, dpRank, charged } = checkReserve(request);
     const { core, rank } = this.#parts.workers.rank(workerId, dpRank);
     if (!rank) throw unknownWorker(workerId, dpRank);
-    return core!.reserve(request.requestId, rank, request.sequenceHashes, request.islTokens, charged);
+    this.#parts.sweep();
+    const booking = core!.reserve(request.requestId, rank, request.sequenceHashes, request.islTokens, charged);
+    return this.#parts.handles.owner(booking);
   }
 
-  /** The live booking of a request, also one that restore() took over. */
+  /**
+   * The live booking of a request, also one that restore() took over. This object does not own the booking: whoever
+   * selected or reserved does, and nobody owns a restored one.
+   */
   booking(requestId: string): Booking | undefined {
-    return this.#parts.requestIds.get(requestId);
+    const booking = this.#parts.requestIds.get(requestId);
+    return booking && new BookingHandle(booking);
   }
 
   // ---- cache contents
@@ -193,13 +203,31 @@ export class KvRouter implements Router {
     return this.#parts.workers.list();
   }
 
+  /** Throws `invalid_request`. See `Router.busyThresholds`. */
+  busyThresholds(thresholds?: BusyThresholds): BusyThresholds {
+    this.#lifetime.assertNotEnded();
+    return this.#parts.busyThresholds(thresholds && readThresholds(thresholds));
+  }
+
+  setOverloaded(ranks: readonly WorkerOrRank[]): void {
+    this.#lifetime.assertNotEnded();
+    this.#parts.availability.setOverloaded(ranks, this.#parts.pools);
+  }
+
+  setAvailable(workerIds: readonly U64Input[] | null): void {
+    this.#lifetime.assertNotEnded();
+    this.#parts.availability.setAvailable(workerIds, this.#parts.pools);
+  }
+
   // ---- state
 
   loads(): LoadRow[] {
+    this.#parts.sweep();
     return loadsOf(this.#parts);
   }
 
   stats(): RouterStats {
+    this.#parts.sweep();
     return statsOf(this.#parts, this.#events.refused);
   }
 

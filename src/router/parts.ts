@@ -8,11 +8,15 @@ import type { WorkerInput, WorkerRecord } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
 import { checkBlockSize } from "../kernel/kernel.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
+import { HandleNet } from "../scheduling/booking-handle.js";
+import { Leases } from "../scheduling/leases.js";
+import type { BusyThresholds } from "../scheduling/overload.js";
 import { PolicyClasses, profileOf } from "../scheduling/policy-class.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
 import { RequestIds } from "../scheduling/request-ids.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import { Admission } from "./admission.js";
+import { Availability } from "./availability.js";
 import { assertHonoured, assertServed, bundleOf, selectionFactory } from "./construct.js";
 import type { RouterOptions } from "./contract.js";
 import type { EntryPointName } from "./entry-points.js";
@@ -35,6 +39,9 @@ export class RouterParts {
   /** Blocks are named by their sequence hashes. */
   readonly ownNames: boolean;
   readonly requestIds = new RequestIds();
+  readonly leases: Leases;
+  readonly handles: HandleNet;
+  readonly availability = new Availability();
   readonly pools: Pools;
   readonly workers: WorkerTable;
   readonly installed: Installed;
@@ -54,6 +61,8 @@ export class RouterParts {
     this.config = parseConfig(options.config);
     this.clock = options.clock ?? systemClock;
     this.log = quietLogger(options.log ?? consoleLogger);
+    this.leases = new Leases(this.requestIds, this.config.activeRequestExpirySecs * 1000, this.log);
+    this.handles = new HandleNet(this.log);
     this.ownNames = options.blockNames === "sequence";
     this.plugins = bundleOf(options);
     const seed = seedOf(options);
@@ -77,7 +86,10 @@ export class RouterParts {
         workers: () => this.workers.capacity(),
       });
       const { classifier } = this.installed;
-      this.admission = new Admission({ classes, clock, requestIds, classifier, isOver: () => lifetime.ended });
+      this.admission = new Admission({
+        ...{ classes, clock, requestIds, classifier, leases: this.leases, handles: this.handles },
+        isOver: () => lifetime.ended,
+      });
     } catch (error) {
       void this.pools.close();
       throw error;
@@ -106,7 +118,20 @@ export class RouterParts {
 
   addWorker(record: WorkerRecord): WorkerRecord {
     for (const entryPoint of this.#entryPoints) assertServed(entryPoint, record);
-    return this.workers.add(record);
+    const added = this.workers.add(record);
+    this.availability.applyTo(this.pools);
+    return added;
+  }
+
+  /** The busy thresholds of every pool, also of those to come; set first if any are given. */
+  busyThresholds(thresholds?: BusyThresholds): BusyThresholds {
+    if (thresholds) this.pools.setThresholds(thresholds);
+    return this.pools.thresholds;
+  }
+
+  /** Ends what is over by now. Called before loads are read or change. */
+  sweep(): void {
+    this.leases.sweep(this.clock.now());
   }
 
   /** See `Router.serveAt`. */

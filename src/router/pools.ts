@@ -5,6 +5,7 @@ import type { WorkerRole } from "../core/types.js";
 import { Kernel } from "../kernel/kernel.js";
 import { defaultBudget } from "../kernel/module.js";
 import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
+import { type BusyThresholds, thresholdsOf } from "../scheduling/overload.js";
 import { createPool } from "../scheduling/policy-factory.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
@@ -33,6 +34,7 @@ export interface PoolSettings {
 export class Pools {
   readonly #settings: PoolSettings;
   readonly #pools = new Map<string, SelectionCore>();
+  #thresholds: BusyThresholds | undefined;
 
   constructor(settings: PoolSettings) {
     this.#settings = settings;
@@ -57,6 +59,7 @@ export class Pools {
       void made.close();
       throw error;
     }
+    if (this.#thresholds) made.overload.set(this.#thresholds);
     this.#pools.set(name, made);
     return made;
   }
@@ -78,6 +81,20 @@ export class Pools {
       ownNames,
       seed: poolSeed(seed, `${model}/${name}`),
     });
+  }
+
+  /** The busy thresholds of all pools. */
+  get thresholds(): BusyThresholds {
+    return this.#thresholds ?? thresholdsOf(this.#settings.config);
+  }
+
+  /** Sets the busy thresholds, also of pools to come. */
+  setThresholds(thresholds: BusyThresholds): void {
+    this.#thresholds = thresholds;
+    for (const core of this.#pools.values()) {
+      core.overload.set(thresholds);
+      core.onRoom?.();
+    }
   }
 
   get byName(): ReadonlyMap<string, SelectionCore> {

@@ -1,9 +1,11 @@
 import { longestTimerMs } from "../core/clock.js";
+import { parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { checkFields, checkMethods, type Fields, fieldsOf } from "../core/fields.js";
 import { describe, parseU32, workerIdString } from "../core/ids.js";
 import type { SessionContext } from "../core/types.js";
 import { RouterPlugins } from "../plugins/bundle.js";
+import { type BusyThresholds, thresholdsOf } from "../scheduling/overload.js";
 import type {
   CallOptions,
   ReserveRequest,
@@ -172,6 +174,18 @@ export function checkReserve(request: unknown): { workerId: string; dpRank: numb
     });
   }
   return { workerId, dpRank, charged };
+}
+
+const thresholdFields = fieldsOf<BusyThresholds>({
+  activeDecodeBlocksThreshold: "any",
+  activePrefillTokensThreshold: "any",
+  activePrefillTokensThresholdFrac: "any",
+});
+
+/** Busy thresholds as a caller gives them; those left out are off. Throws `invalid_request` or `invalid_config`. */
+export function readThresholds(thresholds: unknown): BusyThresholds {
+  checkFields(thresholds, thresholdFields, "thresholds", "invalid_request");
+  return thresholdsOf(parseConfig(thresholds, "camelCase", "thresholds"));
 }
 
 const allParts: readonly SnapshotPart[] = ["index", "load", "random"];

@@ -2,7 +2,7 @@ import { WarmrouteError } from "../core/errors.js";
 import type { Evidence, WorkerRank, WorkerRecord } from "../core/types.js";
 import type { DispatchTarget } from "../dispatch/index.js";
 import { type TrackOptions, trackResponse } from "../dispatch/track.js";
-import type { PoolBooking } from "../scheduling/booking.js";
+import type { BookingHandle } from "../scheduling/booking-handle.js";
 import type { PoolSelection } from "../scheduling/pool.js";
 import type { Selection } from "./contract.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
@@ -26,13 +26,14 @@ export class RouterSelection implements Selection {
   /** Set by `KvRouter.route`. */
   declare dispatch?: NonNullable<Selection["dispatch"]>;
   declare readonly candidates?: NonNullable<Selection["candidates"]>;
-  readonly booking: PoolBooking;
+  readonly booking: BookingHandle;
 
   readonly #admission: Reselecting;
   readonly #logical: LogicalRequest;
 
   constructor(
     from: PoolSelection,
+    booking: BookingHandle,
     policy: string,
     policyClass: string,
     admission: Reselecting,
@@ -50,7 +51,7 @@ export class RouterSelection implements Selection {
     this.policy = policy;
     if (from.tieDraw !== undefined) this.tieDraw = from.tieDraw;
     if (from.candidates !== undefined) this.candidates = from.candidates;
-    this.booking = from.booking;
+    this.booking = booking;
     this.policyClass = policyClass;
     this.#admission = admission;
     this.#logical = logical;

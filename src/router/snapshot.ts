@@ -5,6 +5,7 @@ import { Counter } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
 import type { BookingState } from "../scheduling/booking.js";
 import { exportPart, importPart, Part, renameLoad } from "../scheduling/pool-records.js";
+import { flagsOf } from "../scheduling/ranks.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { RestoreResult, SnapshotPart } from "./contract.js";
 import { packSnapshot, type SnapshotDocument, type SnapshotPool, unpackSnapshot } from "./snapshot-format.js";
@@ -128,7 +129,7 @@ function rebuild(
       rank.dpRank,
     );
     if (status !== 0) throw new WarmrouteError("memory_budget", "the memory budget does not allow the pool's ranks");
-    if (rank.overloaded) kernel.exports.rankFlags(layout.get(rank.slot)!, 1);
+    kernel.exports.rankFlags(layout.get(rank.slot)!, flagsOf(rank.overloaded, rank.available));
   }
   importPart(kernel, Part.index, chosen("index") ? records.index : exportPart(core.kernel, Part.index));
   kernel.exports.importEnd();

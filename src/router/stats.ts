@@ -4,7 +4,10 @@ import type { LoadRow, RouterStats } from "./contract.js";
 import type { RouterParts } from "./parts.js";
 
 /** Figures of a router, over all its pools; `refused` are the events that reached none. */
-export function statsOf({ pools, requestIds, admission, installed }: RouterParts, refused: number): RouterStats {
+export function statsOf(
+  { pools, requestIds, admission, installed, leases, handles }: RouterParts,
+  refused: number,
+): RouterStats {
   const cores = [...pools];
   const sum = (f: (core: SelectionCore) => number) => cores.reduce((total, core) => total + f(core), 0);
   const { classifier } = installed;
@@ -17,7 +20,7 @@ export function statsOf({ pools, requestIds, admission, installed }: RouterParts
       refused: refused + sum((core) => core.contents.refused),
       duplicates: sum((core) => core.counter(Counter.duplicates)),
     },
-    bookings: { live: requestIds.size, forgotten: 0, expired: 0 },
+    bookings: { live: requestIds.size, forgotten: handles.forgotten, expired: leases.expired },
     queue: { pending: 0, pendingIslTokens: 0, byClass: {}, unknownClasses: admission.unknownClasses },
     ...(classifier && { classifier: classifier.stats() }),
     decisions: sum((core) => core.decisions),

@@ -130,7 +130,7 @@ export class WorkerTable {
     if (old.core !== core || !isRankOf(record, dpRank)) old.core.removeRank(record.workerId, dpRank);
     else {
       if (old.record.incarnation !== record.incarnation) core.restartRank(rank);
-      rank.record = record;
+      core.updateRank(rank, record);
     }
   }
 }

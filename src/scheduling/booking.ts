@@ -6,6 +6,8 @@ import type { WorkerRank } from "../core/types.js";
 export interface BookingOwner {
   readonly blockSize: number;
   readonly tracksOutputBlocks: boolean;
+  /** The router's clock. */
+  nowMs(): number;
   bookingPrefillComplete(booking: PoolBooking): void;
   bookingOutputBlocks(booking: PoolBooking, more: number, decayFraction: number | undefined): void;
   bookingFree(booking: PoolBooking): void;
@@ -62,6 +64,8 @@ export class PoolBooking implements Disposable, BookingState {
   generated: number;
   expectedOutputTokens: number;
   live = true;
+  /** When the request last showed that it is alive (see Leases). */
+  progressAtMs: number;
   readonly owner: BookingOwner;
   #observer: BookingObserver | undefined;
 
@@ -85,6 +89,7 @@ export class PoolBooking implements Disposable, BookingState {
     this.inputTokens = inputTokens;
     this.generated = 0;
     this.expectedOutputTokens = expectedOutputTokens;
+    this.progressAtMs = owner.nowMs();
     this.#observer = undefined;
   }
 
@@ -105,10 +110,17 @@ export class PoolBooking implements Disposable, BookingState {
     this.generated = state.generated;
     this.expectedOutputTokens = state.expectedOutputTokens;
     this.live = true;
+    this.renew();
+  }
+
+  /** The request shows that it is alive. */
+  renew(): void {
+    this.progressAtMs = this.owner.nowMs();
   }
 
   /** The request was sent to the worker. */
   sent(): void {
+    this.renew();
     this.#observer?.sent(this.worker);
   }
 
@@ -124,6 +136,7 @@ export class PoolBooking implements Disposable, BookingState {
   tokens(n: number): void {
     parseU32(n, "tokens");
     if (!this.live) return;
+    this.renew();
     this.#observer?.generated(n);
     if (!this.owner.tracksOutputBlocks) return;
     const size = this.owner.blockSize;
@@ -163,6 +176,7 @@ export class PoolBooking implements Disposable, BookingState {
   /** Removes the prefill charge; a second call changes nothing. */
   prefillComplete(): void {
     if (!this.live) return;
+    this.renew();
     this.#observer?.sent(this.worker);
     this.#observer?.responding(this.worker);
     this.owner.bookingPrefillComplete(this);
@@ -173,7 +187,9 @@ export class PoolBooking implements Disposable, BookingState {
    * request holds; throws `invalid_request` outside that range.
    */
   outputBlock(decayFraction?: number): void {
-    if (this.live) this.owner.bookingOutputBlocks(this, 1, decayFraction);
+    if (!this.live) return;
+    this.owner.bookingOutputBlocks(this, 1, decayFraction);
+    this.renew();
   }
 
   /** Ends the booking and all its charges, as of a request that is complete. Never throws. */

@@ -12,7 +12,7 @@ import { writeRequest } from "./request.js";
 export function bestCachedTokens(pool: Pool, request: PoolRequest): number {
   if (!pool.usesIndex) return 0;
   const { kernel } = pool;
-  const constraints = readConstraints(request);
+  const constraints = readConstraints(request, pool.ranks);
   writeRequest(pool, request, constraints, bindingOf(pool, request, undefined, constraints), 0);
   const n = kernel.exports.prepare(WorkerInputs.CACHE);
   if (n < 0) return 0;

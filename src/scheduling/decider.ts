@@ -47,7 +47,7 @@ export class Decider {
   /** Reads and writes a request. Everything that can be refused is refused here (see writeRequest). */
   ask(request: PoolRequest, flags: number, explain: boolean): Asked {
     const pool = this.#pool;
-    const constraints = readConstraints(request);
+    const constraints = readConstraints(request, pool.ranks);
     const affinity = affinityOf(request);
     const binding = bindingOf(pool, request, affinity, constraints);
     const keep = explain && pool.program ? RequestFlag.keep : 0;

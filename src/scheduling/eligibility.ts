@@ -11,9 +11,12 @@ export interface Constraints {
   readonly allowed: ReadonlySet<string> | undefined;
   readonly required: readonly string[];
   readonly preferred: readonly (readonly [taint: string, weight: number])[];
+  /** The adapter that the request needs. */
+  readonly lora: string | undefined;
 }
 
 export interface ConstraintInput {
+  loraName?: string;
   allowedWorkerIds?: readonly unknown[];
   routingConstraints?: {
     requiredTaints?: readonly string[];
@@ -21,10 +24,17 @@ export interface ConstraintInput {
   };
 }
 
-/** Reads the constraints of a request; undefined when there are none. Throws `invalid_request`. */
-export function readConstraints(input: ConstraintInput): Constraints | undefined {
+/**
+ * Reads the constraints of a request; undefined when there are none. The adapter is one where any of the pool's workers
+ * lists its own. Throws `invalid_request`.
+ */
+export function readConstraints(
+  input: ConstraintInput,
+  { listsLoras }: { listsLoras: boolean },
+): Constraints | undefined {
   const { allowedWorkerIds, routingConstraints } = input;
-  if (allowedWorkerIds === undefined && routingConstraints === undefined) return undefined;
+  const lora = listsLoras ? input.loraName : undefined;
+  if (allowedWorkerIds === undefined && routingConstraints === undefined && !lora) return undefined;
   for (const key in routingConstraints) {
     if (key !== "requiredTaints" && key !== "preferredTaints") {
       const path = `routingConstraints.${key}`;
@@ -52,16 +62,22 @@ export function readConstraints(input: ConstraintInput): Constraints | undefined
       );
     }
   }
-  return { allowed, required, preferred };
+  return { allowed, required, preferred, lora };
 }
 
 /** Why a rank may not take the request, in the order of spec scheduling.md §3.2; undefined when it may. */
 export function exclusionOf(rank: PoolRank, constraints: Constraints | undefined): Exclusion | undefined {
+  if (constraints && !isAllowed(rank, constraints)) return "not_allowed";
+  if (!rank.available) return "not_available";
   if (constraints) {
-    if (constraints.allowed && !constraints.allowed.has(rank.workerId)) return "not_allowed";
     for (const taint of constraints.required) if (!rank.record.taints.includes(taint)) return "missing_taint";
   }
   return rank.overloaded ? "overloaded" : undefined;
+}
+
+/** A worker that lists its adapters takes no request for another one: as if the caller had not allowed it. */
+function isAllowed({ workerId, record: { loras } }: PoolRank, { allowed, lora }: Constraints): boolean {
+  return (!allowed || allowed.has(workerId)) && (!lora || !loras || loras.includes(lora));
 }
 
 /** Σ weights of the preferred taints that a rank carries. */
@@ -80,6 +96,7 @@ export function pinOutcome(
   if (constraints?.allowed && !constraints.allowed.has(workerId)) return "pinned_worker_not_allowed";
   if (!rank) return "no_endpoints";
   const exclusion = exclusionOf(rank, constraints);
+  if (exclusion === "not_allowed") return "pinned_worker_not_allowed";
   if (exclusion === "overloaded") return "pinned_worker_overloaded";
   return exclusion ? "no_endpoints" : "selected";
 }

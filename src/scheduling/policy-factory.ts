@@ -69,7 +69,7 @@ export function createPool({ factory, partition, clock, ...options }: PoolOption
     log,
   });
   try {
-    core = new SelectionCore({ ...options, policy });
+    core = new SelectionCore({ ...options, clock, policy });
     return core;
   } catch (error) {
     void closePolicy(policy, log);

@@ -29,6 +29,8 @@ export interface Pool {
   readonly policy: WorkerSelectionPolicy;
   /** The policy's program in the kernel; undefined when its components run here. */
   readonly program: KernelProgram | undefined;
+  /** What counts as one token of an engine's own figures: 1, or 4 where prompts are counted in bytes. */
+  readonly unitsPerToken: number;
   /** Whether the policy looks at caches, so that the pool keeps an index. */
   readonly usesIndex: boolean;
 }

@@ -11,7 +11,12 @@ export interface PoolRank {
   readonly dpRank: number;
   /** Its name as decisions give it. */
   readonly name: WorkerRank;
+  /** The host says that it is overloaded. */
+  marked: boolean;
+  /** It may not be chosen for now: marked, or over a threshold (overload.ts). */
   overloaded: boolean;
+  /** The host says that it may be chosen. */
+  available: boolean;
 }
 
 /** The ranks of a pool: names and slots here, rows in the kernel. */
@@ -21,6 +26,10 @@ export class PoolRanks {
   #byWorker = new Map<string, Map<number, PoolRank>>();
   #freeSlots: number[] = [];
   #rows: PoolRank[] | undefined;
+  /** Rises whenever ranks come, go, change, or may be chosen or not. */
+  topology = 0;
+  #listsLoras = false;
+  #lorasAt = -1;
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel;
@@ -38,7 +47,7 @@ export class PoolRanks {
     }
     this.#freeSlots.pop();
     const name = Object.freeze({ workerId: record.workerId, dpRank });
-    this.#put({ slot, record, ...name, name, overloaded: false });
+    this.#put({ slot, record, ...name, name, marked: false, overloaded: false, available: true });
   }
 
   /** Removes a rank with its cache contents and its load. */
@@ -50,6 +59,7 @@ export class PoolRanks {
     if (ofWorker.size === 0) this.#byWorker.delete(rank.workerId);
     this.#bySlot[rank.slot] = undefined;
     this.#rows = undefined;
+    this.topology++;
     this.#freeSlots.push(rank.slot);
   }
 
@@ -69,8 +79,36 @@ export class PoolRanks {
 
   /** Takes a rank out of every choice, or back in. */
   setOverloaded(rank: PoolRank, overloaded: boolean): void {
-    this.#kernel.exports.rankFlags(rank.slot, overloaded ? 1 : 0);
+    this.#kernel.exports.rankFlags(rank.slot, flagsOf(overloaded, rank.available));
     rank.overloaded = overloaded;
+    this.topology++;
+  }
+
+  /** Says whether a rank may be chosen at all. */
+  setAvailable(rank: PoolRank, available: boolean): void {
+    this.#kernel.exports.rankFlags(rank.slot, flagsOf(rank.overloaded, available));
+    rank.available = available;
+    this.topology++;
+  }
+
+  /** A rank goes on under another record of its worker. */
+  update(rank: PoolRank, record: WorkerRecord): void {
+    rank.record = record;
+    this.topology++;
+  }
+
+  /** Whether any worker lists the adapters that it can serve. */
+  get listsLoras(): boolean {
+    if (this.#lorasAt !== this.topology) {
+      this.#lorasAt = this.topology;
+      this.#listsLoras = this.#bySlot.some((rank) => rank?.record.loras !== undefined);
+    }
+    return this.#listsLoras;
+  }
+
+  /** Workers that have a rank here. */
+  get workers(): number {
+    return this.#byWorker.size;
   }
 
   /** Every rank in row order: by worker id as u64, then rank. */
@@ -94,6 +132,7 @@ export class PoolRanks {
   #put(rank: PoolRank): void {
     this.#bySlot[rank.slot] = rank;
     this.#rows = undefined;
+    this.topology++;
     let ofWorker = this.#byWorker.get(rank.workerId);
     if (!ofWorker) {
       ofWorker = new Map();
@@ -102,3 +141,6 @@ export class PoolRanks {
     ofWorker.set(rank.dpRank, rank);
   }
 }
+
+/** Bits of the kernel's rank flags (assembly/load/ranks.ts); either closes the rank's gate. */
+export const flagsOf = (overloaded: boolean, available: boolean) => (overloaded ? 1 : 0) | (available ? 0 : 2);

@@ -30,6 +30,11 @@ export class RequestIds {
     return this.#live.size;
   }
 
+  /** The live bookings; those that end meanwhile may or may not be among them. */
+  [Symbol.iterator](): MapIterator<PoolBooking> {
+    return this.#live.values();
+  }
+
   /** The live bookings that one pool made. */
   of(owner: BookingOwner): PoolBooking[] {
     return [...this.#live.values()].filter((booking) => booking.owner === owner);

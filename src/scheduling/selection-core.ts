@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../core/clock.js";
 import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { disown, isPromise } from "../core/foreign.js";
@@ -14,6 +15,7 @@ import { CacheContents } from "./cache-contents.js";
 import { closePolicy } from "./close-policy.js";
 import { Decider } from "./decider.js";
 import { refusalOf } from "./explain.js";
+import { Overload } from "./overload.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
 import { type PoolRank, PoolRanks } from "./ranks.js";
 import { RequestFlag } from "./request.js";
@@ -28,6 +30,7 @@ export interface SelectionCoreOptions {
   requestIds?: RequestIds;
   /** The console unless given. */
   log?: Logger;
+  clock?: Clock;
 }
 
 /**
@@ -44,7 +47,12 @@ export class SelectionCore implements Pool, BookingOwner {
   readonly role: WorkerRole;
   readonly ranks: PoolRanks;
   readonly contents: CacheContents;
+  readonly overload: Overload;
+  readonly clock: Clock;
+  unitsPerToken = 1;
   decisions = 0;
+  /** Hears that a rank's load fell (its slot), or that anything changed for which requests may wait. */
+  onRoom: ((slot?: number) => void) | undefined;
   readonly #requestIds: RequestIds;
   readonly #decider: Decider;
   readonly #log: Logger;
@@ -61,6 +69,8 @@ export class SelectionCore implements Pool, BookingOwner {
     this.#log = quietLogger(options.log ?? consoleLogger);
     this.ranks = new PoolRanks(options.kernel);
     this.contents = new CacheContents(this);
+    this.clock = options.clock ?? systemClock;
+    this.overload = new Overload(this);
     this.program = options.policy instanceof KernelPolicy ? options.policy.program : undefined;
     this.#decider = new Decider(this);
     this.usesIndex = (this.#decider.inputs & WorkerInputs.CACHE) !== 0;
@@ -71,6 +81,10 @@ export class SelectionCore implements Pool, BookingOwner {
     return this.#requestIds.of(this);
   }
 
+  nowMs(): number {
+    return this.clock.now();
+  }
+
   get tracksOutputBlocks(): boolean {
     return this.config.routerTrackOutputBlocks;
   }
@@ -78,6 +92,13 @@ export class SelectionCore implements Pool, BookingOwner {
   /** Adds one rank. Throws `too_many_ranks` or `memory_budget`. */
   addRank(record: WorkerRecord, dpRank: number): void {
     this.ranks.add(record, dpRank);
+    this.onRoom?.();
+  }
+
+  /** A rank goes on under another record of its worker. */
+  updateRank(rank: PoolRank, record: WorkerRecord): void {
+    this.ranks.update(rank, record);
+    this.onRoom?.();
   }
 
   /** Removes one rank with its cache contents and its bookings. */
@@ -88,6 +109,7 @@ export class SelectionCore implements Pool, BookingOwner {
     for (const booking of this.#bookingsOf(rank)) booking.abort(workerGone("was removed"));
     this.ranks.remove(rank);
     this.#slotReleased(rank.slot);
+    this.onRoom?.();
   }
 
   /** Tells the policy that a slot means nothing any more, or soon another rank. */
@@ -120,6 +142,7 @@ export class SelectionCore implements Pool, BookingOwner {
    */
   select(request: PoolRequest): PoolSelection {
     const requestId = this.#requestIds.claim(request.requestId);
+    this.overload.refresh();
     const keep = request.explain === true;
     const asked = this.#decider.ask(request, RequestFlag.book, keep);
     const { kernel } = this;
@@ -167,6 +190,7 @@ export class SelectionCore implements Pool, BookingOwner {
    * a selection, so what they keep for themselves sees probes too.
    */
   probe(request: PoolRequest): Explanation {
+    this.overload.refresh();
     const asked = this.#decider.ask(request, RequestFlag.probe, true);
     return this.#decider.explained(asked, this.#decider.decide(asked));
   }
@@ -222,8 +246,12 @@ export class SelectionCore implements Pool, BookingOwner {
 
   bookingPrefillComplete(booking: PoolBooking): void {
     const { kernel } = this;
-    if (kernel.isHeld) kernel.postpone(() => this.bookingPrefillComplete(booking));
-    else kernel.exports.bookingPrefillComplete(booking.id, booking.generation);
+    if (kernel.isHeld) {
+      kernel.postpone(() => this.bookingPrefillComplete(booking));
+      return;
+    }
+    kernel.exports.bookingPrefillComplete(booking.id, booking.generation);
+    this.onRoom?.(booking.slot);
   }
 
   bookingOutputBlocks(booking: PoolBooking, more: number, fraction: number | undefined): void {
@@ -242,6 +270,7 @@ export class SelectionCore implements Pool, BookingOwner {
     this.#forget(booking);
     if (kernel.isHeld) kernel.postpone(() => kernel.exports.bookingFree(booking.id, booking.generation));
     else if (!kernel.failed) kernel.exports.bookingFree(booking.id, booking.generation);
+    this.onRoom?.(booking.slot);
   }
 
   // ---- state
@@ -281,6 +310,7 @@ export class SelectionCore implements Pool, BookingOwner {
     if (taken) this.#adoptBookings(taken);
     else for (const booking of this.bookings) booking.slot = slots.get(booking.slot)!;
     for (const [before, now] of slots) if (before !== now) this.#slotReleased(before);
+    this.onRoom?.();
   }
 
   #adoptBookings(taken: { bookings: readonly BookingState[]; slots: ReadonlyMap<number, number> }): void {

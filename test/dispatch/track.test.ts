@@ -8,6 +8,7 @@ function recorder() {
     calls,
     worker: { workerId: "7", dpRank: 1 },
     sent: () => void calls.push("sent"),
+    renew: () => undefined,
     firstToken: () => void calls.push("firstToken"),
     complete: () => void calls.push("complete"),
     abort: () => void calls.push("abort"),

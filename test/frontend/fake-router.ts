@@ -21,6 +21,7 @@ export function fakeRouter(workers: readonly WorkerInput[], options: { model?: s
       worker,
       sent() {},
       firstToken() {},
+      renew() {},
       complete: () => end("complete"),
       abort: () => end("abort"),
     };

@@ -11,6 +11,7 @@ function follow({ tracksOutputBlocks = false, observed = true } = {}) {
   const owner: BookingOwner = {
     blockSize: 4,
     tracksOutputBlocks,
+    nowMs: () => 0,
     bookingPrefillComplete: () => heard.push("pool: prefill complete"),
     bookingOutputBlocks: (_, more) => heard.push(`pool: ${more} output blocks`),
     bookingFree: (booking) => {

@@ -192,6 +192,7 @@ describe("a booking and its lifecycle end together, exactly once", () => {
     const owner: BookingOwner = {
       blockSize: 16,
       tracksOutputBlocks: false,
+      nowMs: () => 0,
       bookingPrefillComplete() {},
       bookingOutputBlocks() {},
       bookingFree(booking) {
