@@ -32,7 +32,9 @@ import { BAD_RECORD, MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
 // Verbs that need none of the areas below.
 export { localSeed } from "./hash/seed";
 export { xxh3_64 as xxh3 } from "./hash/xxh3";
-export { bookingFree, bookingGeneration, bookingOutputBlocks, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
+export { bookingFree, bookingOutputBlocks, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
+export { bookingPrefillDuration, prefillClock } from "./load/prefills";
+export { bookingGeneration } from "./load/records";
 export { columnAddress as column, rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
 export { indexClearRank as clearEvent } from "./prefix/index";
 export { candidateColumn } from "./select/candidates";

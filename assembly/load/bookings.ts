@@ -1,39 +1,25 @@
-// Bookings: the load charged to a rank for one request, from its selection until it ends.
-//
-//   booking 56 B
-//   | first piece of the prompt's path, 16 B (prompts.ts) |
-//   | generation u32 | slot u32 | previous u32 | next u32 |     ids in the rank's list
-//   | weight of its own blocks i64 | prefill tokens f64 |
-//   | own blocks u32 | live u32 |
+// Bookings: the load charged to a rank for one request, from its selection until it ends (records.ts).
 //
 // Own blocks are shared with nobody: output blocks, and prompt blocks that must not be reused.
-// A handle is an id and the generation it was given out with; ending a booking raises the
-// generation, so a late call cannot touch whoever has the id next. Free ids are chained by `next`.
-import { slabAt, slabDirectory, slabNew, slabTake, slabTop } from "../memory/slab";
 import { OK, UNKNOWN_BOOKING, UNKNOWN_RANK } from "../status";
-import { PREFILL, REQUESTS } from "./columns";
+import { REQUESTS } from "./columns";
+import { prefillBegin, prefillEnd, prefillsInit } from "./prefills";
 import { promptGive, promptsInit, promptTake, promptWeigh } from "./prompts";
 import { bookingListOf, chargeBlocks, chargeColumn, NO_ROW, rankDrop, rowOf, WEIGHT_ONE } from "./ranks";
+import { bookingAt, idAppend, idGive, idTake, recordOf, recordsInit } from "./records";
 
-const BOOKING_BYTES: u32 = 56;
 /** More tokens than linear memory can hold: keeps the sums of whole numbers exact. */
 export const PREFILL_MAX: f64 = 4294967296;
 /** Most blocks of one request that are shared with nobody: keeps sums of weights within 64 bits. */
 export const OWN_MAX: u32 = 1 << 26;
 
-let bookings: usize = 0;
-let directory: usize = 0;
-let free: u32 = 0;
 let live: u32 = 0;
 
 /** Starts without bookings and prompts; false when there is no room. */
 export function bookingsInit(): bool {
-  free = 0;
   live = 0;
-  bookings = slabNew(BOOKING_BYTES);
-  if (!bookings) return false;
-  directory = slabDirectory(bookings);
-  return promptsInit();
+  prefillsInit();
+  return recordsInit() && promptsInit();
 }
 
 /** Bookings that have not ended. */
@@ -41,48 +27,10 @@ export function bookingCount(): u32 {
   return live;
 }
 
-/** One past the highest id ever given out. */
-export function bookingTop(): u32 {
-  return slabTop(bookings);
-}
-
-// @ts-ignore: decorator
-@inline export function bookingAt(id: u32): usize {
-  return slabAt(directory, BOOKING_BYTES, id);
-}
-
-/** The generation of a booking, the second half of its handle; 0 for an id that was never given out. */
-export function bookingGeneration(id: u32): u32 {
-  return id && id < slabTop(bookings) ? load<u32>(bookingAt(id), 16) : 0;
-}
-
 /** The slot of a live booking; NO_ROW when this handle is not one. */
 export function bookingSlot(id: u32, generation: u32): u32 {
-  return isLive(id, generation) ? load<u32>(bookingAt(id), 20) : NO_ROW;
-}
-
-/** A record that no booking has, its generation kept; 0 when there is no room. */
-function idTake(): u32 {
-  if (free) {
-    const id = free;
-    free = load<u32>(bookingAt(id), 28);
-    return id;
-  }
-  return idAppend();
-}
-
-/** A record beyond the last. */
-function idAppend(): u32 {
-  const id = slabTake(bookings);
-  if (id) memory.fill(bookingAt(id), 0, BOOKING_BYTES);
-  return id;
-}
-
-function idGive(id: u32): void {
-  const b = bookingAt(id);
-  store<u32>(b, free, 28);
-  store<u32>(b, 0, 52);
-  free = id;
+  const b = recordOf(id, generation);
+  return b ? load<u32>(b, 20) : NO_ROW;
 }
 
 function begin(id: u32, slot: u32, hashes: usize, n: u32, ownBlocks: u32, ownWeight: i64, prefill: f64): bool {
@@ -98,14 +46,13 @@ function begin(id: u32, slot: u32, hashes: usize, n: u32, ownBlocks: u32, ownWei
   store<u32>(b, 0, 24);
   store<u32>(b, next, 28);
   store<i64>(b, ownWeight, 32);
-  store<f64>(b, prefill, 40);
   store<u32>(b, ownBlocks, 48);
   store<u32>(b, 1, 52);
   if (next) store<u32>(bookingAt(next), id, 24);
   store<u32>(list, id);
   live++;
   chargeBlocks(slot, weight + ownWeight);
-  chargeColumn(PREFILL, slot, prefill);
+  prefillBegin(id, slot, prefill);
   chargeColumn(REQUESTS, slot, 1);
   return true;
 }
@@ -152,18 +99,10 @@ export function bookingRestoreFree(generation: u32): bool {
   return true;
 }
 
-function isLive(id: u32, generation: u32): bool {
-  if (!id || id >= slabTop(bookings)) return false;
-  const b = bookingAt(id);
-  return load<u32>(b, 52) != 0 && load<u32>(b, 16) == generation;
-}
-
 /** The request's first token is out: its prefill tokens no longer count. Idempotent. */
 export function bookingPrefillComplete(id: u32, generation: u32): i32 {
-  if (!isLive(id, generation)) return UNKNOWN_BOOKING;
-  const b = bookingAt(id);
-  chargeColumn(PREFILL, load<u32>(b, 20), -load<f64>(b, 40));
-  store<f64>(b, 0, 40);
+  if (!recordOf(id, generation)) return UNKNOWN_BOOKING;
+  prefillEnd(id);
   return OK;
 }
 
@@ -173,8 +112,8 @@ export function bookingPrefillComplete(id: u32, generation: u32): i32 {
  * blocks weigh 1 and the others stay. A request has at most OWN_MAX blocks of its own; more do not count.
  */
 export function bookingOutputBlocks(id: u32, generation: u32, more: u32, fraction: f64): i32 {
-  if (!isLive(id, generation)) return UNKNOWN_BOOKING;
-  const b = bookingAt(id);
+  const b = recordOf(id, generation);
+  if (!b) return UNKNOWN_BOOKING;
   const slot = load<u32>(b, 20);
   const own0 = load<u32>(b, 48);
   const blocks = <u32>min<u64>(<u64>own0 + more, OWN_MAX);
@@ -197,10 +136,10 @@ function end(id: u32): void {
   const slot = load<u32>(b, 20);
   const previous = load<u32>(b, 24);
   const next = load<u32>(b, 28);
+  prefillEnd(id);
   if (next) store<u32>(bookingAt(next), previous, 24);
   store<u32>(previous ? bookingAt(previous) + 28 : bookingListOf(slot), next);
   chargeBlocks(slot, -promptGive(b, slot) - load<i64>(b, 32));
-  chargeColumn(PREFILL, slot, -load<f64>(b, 40));
   chargeColumn(REQUESTS, slot, -1);
   store<u32>(b, load<u32>(b, 16) + 1, 16);
   idGive(id);
@@ -209,7 +148,7 @@ function end(id: u32): void {
 
 /** Ends a booking and takes its whole load away. UNKNOWN_BOOKING, and no effect, when it has ended. */
 export function bookingFree(id: u32, generation: u32): i32 {
-  if (!isLive(id, generation)) return UNKNOWN_BOOKING;
+  if (!recordOf(id, generation)) return UNKNOWN_BOOKING;
   end(id);
   return OK;
 }

@@ -1,7 +1,10 @@
 // Ranks: each has a slot, chosen by the host and stable, and a row. Rows are kept sorted by
 // (worker id as u64, dp rank), so that a scan over rows is a scan in the order of ties and draws.
 //
-//   slot record 32 B   | worker id u64 | weight sum i64 | dp rank u32 | row u32 | first booking u32 | flags u32 |
+//   slot record 64 B
+//   | worker id u64 | weight sum i64 | dp rank u32 | row u32 | first booking u32 | flags u32 |
+//   | anchor f64, ms | done tokens f64 | front booking u32 | prefills of unknown duration u32 |   (prefills.ts)
+//   | next slot + 1 u32 | - |
 import { give, takeZeroed } from "../memory/arena";
 import { MEMORY_BUDGET, OK, TOO_MANY_RANKS, UNKNOWN_RANK } from "../status";
 import { columnsInit, DECODE, f64Column, gateColumn, rankCount, rowInsert, rowRemove, slotOf } from "./columns";
@@ -20,7 +23,9 @@ export const WEIGHT_ONE: i64 = 1 << 36;
 /** One half, and 1e-6 for fractions such as 0.1 that fixed point cannot hold. */
 const ROUND_UP: i64 = (WEIGHT_ONE >> 1) + 68719;
 
-const SLOT_BYTES: usize = 32;
+const SLOT_BYTES: usize = 64;
+/** What a rank leaves behind in its slot: the place in the list of prefills.ts. */
+const LISTED_BYTES: usize = 8;
 const FIRST_SLOTS: u32 = 64;
 
 let slots: usize = 0;
@@ -53,7 +58,7 @@ function slotsReach(slot: u32): bool {
 }
 
 // @ts-ignore: decorator
-@inline function slotAt(slot: u32): usize {
+@inline export function slotAt(slot: u32): usize {
   return slots + <usize>slot * SLOT_BYTES;
 }
 
@@ -97,7 +102,7 @@ export function rankAdd(slot: u32, workerId: u64, dpRank: u32): i32 {
   }
   if (!rowInsert(row, slot)) return MEMORY_BUDGET;
   const s = slotAt(slot);
-  memory.fill(s, 0, SLOT_BYTES);
+  memory.fill(s, 0, SLOT_BYTES - LISTED_BYTES);
   store<u64>(s, workerId);
   store<u32>(s, dpRank, 16);
   renumber(row);

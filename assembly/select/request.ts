@@ -22,7 +22,7 @@
 //
 // The tier weights say what an overlap saves when it is accounted for, whatever a policy credits.
 import { hashBlocks } from "../hash/blocks";
-import { book, bookingGeneration } from "../load/bookings";
+import { book } from "../load/bookings";
 import {
   ACTIVE,
   DEVICE,
@@ -38,6 +38,7 @@ import {
 } from "../load/columns";
 import { clearActive, projectActive } from "../load/prompts";
 import { rowOf } from "../load/ranks";
+import { bookingGeneration } from "../load/records";
 import { indexFind, indexFindLower, indexLowerCount, indexLowerOut, indexOut, indexOutCount } from "../prefix/index";
 import { MEMORY_BUDGET, OK } from "../status";
 import { FLAG_LOWER, FLAG_TRACK } from "./cost";

@@ -10,17 +10,10 @@
 //
 // Ids come in order from 1, so that handles which the host keeps stay good. A stretch is blocks of
 // the prompt that do not weigh 1. Ranks must hold their slots before bookings are imported.
-import {
-  bookingAt,
-  bookingFree,
-  bookingRestore,
-  bookingRestoreFree,
-  bookingTop,
-  OWN_MAX,
-  PREFILL_MAX,
-} from "../load/bookings";
+import { bookingFree, bookingRestore, bookingRestoreFree, OWN_MAX, PREFILL_MAX } from "../load/bookings";
 import { promptBlocks, promptCut, promptHashes, promptWeigh, promptWeights } from "../load/prompts";
 import { chargeBlocks, NO_ROW, rowOf, WEIGHT_ONE, WEIGHT_SHIFT } from "../load/ranks";
+import { bookingAt, bookingTop } from "../load/records";
 import { randomRestore, randomSave } from "../select/random";
 import { BAD_RECORD, MEMORY_BUDGET, OK } from "../status";
 

@@ -51,6 +51,11 @@ export interface KernelExports extends Record<string, unknown> {
   bookingOutputBlocks(id: number, generation: number, more: number, fraction: number): number;
   bookingFree(id: number, generation: number): number;
 
+  /** Sets the kernel's time, in ms: loads that are read afterwards are those of that instant. */
+  prefillClock(nowMs: number): void;
+  /** How long the prefill of a booking takes alone, in ms; said at most once, right after it is booked. */
+  bookingPrefillDuration(id: number, generation: number, ms: number): number;
+
   counter(which: number): number;
 
   recordsArea(bytes: number): number;
