@@ -14,6 +14,9 @@ export const systemClock: Clock = { now: () => performance.now() };
 /** A timer that is set to more than this many milliseconds fires at once. */
 export const longestTimerMs = 2 ** 31 - 1;
 
+/** What timers of a clock go by: its own time, unless it leaves them to the runtime. */
+export const timerClock = (clock: Clock): Clock => (clock.setTimeout ? clock : systemClock);
+
 /** Arms a timer of the clock, for at most `longestTimerMs`; answers how to take it back. */
 export function armTimer(clock: Clock, run: () => void, ms: number): () => void {
   const delay = Math.max(0, Math.min(ms, longestTimerMs));

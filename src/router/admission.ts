@@ -1,22 +1,27 @@
-// One request on its way to a worker: classifier → class → selection, and again for its retries.
+// One request on its way to a worker: classifier → class → queue → selection, and again for its retries.
 import type { Clock } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
-import { parseU32, workerIdString } from "../core/ids.js";
-import type { SessionContext, WorkerRank } from "../core/types.js";
+import type { WorkerRank } from "../core/types.js";
 import { checkTokens } from "../kernel/kernel.js";
+import type { PolicyClass } from "../plugins/policy/contract.js";
+import { AffinityFollower } from "../scheduling/affinity-follower.js";
 import type { HandleNet } from "../scheduling/booking-handle.js";
 import { bestCachedTokens } from "../scheduling/cached-tokens.js";
 import type { RequestLifecycle } from "../scheduling/classifier/lifecycle.js";
 import type { ClassifyOverrides } from "../scheduling/classifier/overrides.js";
 import type { ClassifierRunner } from "../scheduling/classifier/runner.js";
-import type { Leases } from "../scheduling/leases.js";
+import type { DecisionLog } from "../scheduling/decision-log.js";
+import { laneOf } from "../scheduling/lanes.js";
 import type { PolicyClasses } from "../scheduling/policy-class.js";
 import type { PoolRequest } from "../scheduling/pool.js";
+import type { LaneKey, Parked } from "../scheduling/queue/contract.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
 import { noAttributes } from "../scheduling/selection-context.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
-import type { Selection, SelectRequest } from "./contract.js";
+import type { Decision, Selection, SelectRequest } from "./contract.js";
+import { decided, undecided } from "./decisions.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
+import { pinOf, poolRequest, sessionOf } from "./pool-request.js";
 import { RouterSelection } from "./selection.js";
 
 export interface AdmissionOptions {
@@ -24,7 +29,7 @@ export interface AdmissionOptions {
   readonly clock: Clock;
   readonly requestIds: RequestIds;
   readonly classifier: ClassifierRunner | undefined;
-  readonly leases: Leases;
+  readonly decisions: DecisionLog<Decision> | undefined;
   readonly handles: HandleNet;
   /** Whether the router has ended what is live, so that nothing may be booked any more. */
   isOver(): boolean;
@@ -38,16 +43,16 @@ export class Admission implements Reselecting {
   readonly #clock: Clock;
   readonly #requestIds: RequestIds;
   readonly #classifier: ClassifierRunner | undefined;
-  readonly #leases: Leases;
+  readonly #decisions: DecisionLog<Decision> | undefined;
   readonly #handles: HandleNet;
   readonly #isOver: () => boolean;
 
-  constructor({ classes, clock, requestIds, classifier, leases, handles, isOver }: AdmissionOptions) {
+  constructor({ classes, clock, requestIds, classifier, decisions, handles, isOver }: AdmissionOptions) {
     this.#classes = classes;
     this.#clock = clock;
     this.#requestIds = requestIds;
     this.#classifier = classifier;
-    this.#leases = leases;
+    this.#decisions = decisions;
     this.#handles = handles;
     this.#isOver = isOver;
   }
@@ -63,9 +68,9 @@ export class Admission implements Reselecting {
     signal: AbortSignal | undefined,
   ): Selection | Promise<Selection> {
     const ingressAtMs = this.#clock.now();
-    this.#leases.sweep(ingressAtMs);
     const classifier = this.#classifierFor(core, request);
-    if (!classifier) return this.#select({ core, request, ingressAtMs, attributes, lifecycle: undefined });
+    if (!classifier)
+      return this.#admit({ core, request, ingressAtMs, attributes, lifecycle: undefined }, undefined, signal);
     const { requestId, tokens } = request;
     if (requestId === undefined) {
       throw new WarmrouteError("lifecycle_required", "this router classifies requests, so each needs a requestId", {
@@ -73,6 +78,7 @@ export class Admission implements Reselecting {
       });
     }
     checkTokens(tokens);
+    core.refresh();
     const pin = pinOf(request);
     this.#requestIds.claim(requestId);
     const lifecycle = classifier.begin(requestId, tokens.length);
@@ -82,7 +88,7 @@ export class Admission implements Reselecting {
   /** One more attempt, after the booking of the one before has ended. */
   again(logical: LogicalRequest, signal: AbortSignal | undefined): Selection | Promise<Selection> {
     const { lifecycle } = logical;
-    if (!lifecycle) return this.#select(logical, undefined, signal);
+    if (!lifecycle) return this.#admit(logical, undefined, signal);
     return this.#classify(logical, this.#classifier!, lifecycle, pinOf(logical.request), signal);
   }
 
@@ -114,71 +120,126 @@ export class Admission implements Reselecting {
       schedulingCost: () => Math.max(1, tokens.length - bestCachedTokens(core, request)),
     };
     const overrides = classifier.classify(lifecycle, input, signal);
-    if (overrides instanceof Promise) return overrides.then((value) => this.#select(logical, value, signal));
-    return this.#select(logical, overrides, signal);
+    if (overrides instanceof Promise) return overrides.then((value) => this.#admit(logical, value, signal));
+    return this.#admit(logical, overrides, signal);
   }
 
-  #select(logical: LogicalRequest, overrides?: ClassifyOverrides, signal?: AbortSignal): Selection {
-    const { core, request, lifecycle } = logical;
+  /** Lets a request through to its pool, at once or when its turn comes. */
+  #admit(
+    logical: LogicalRequest,
+    overrides: ClassifyOverrides | undefined,
+    signal: AbortSignal | undefined,
+  ): Selection | Promise<Selection> {
+    const { core, request } = logical;
     try {
-      signal?.throwIfAborted();
-      if (lifecycle && !lifecycle.live) {
-        throw new WarmrouteError("lifecycle_ended", "the request ended before its classification was done");
-      }
+      assertWanted(logical, signal);
       const policyClass = this.#classOf(core, request, overrides?.policyClass);
-      const selection = core.select(poolRequest(logical, overrides));
-      if (lifecycle) selection.booking.observe(lifecycle);
-      if (this.#isOver()) {
-        // The router was closed meanwhile, by a component of the policy.
-        const error = new WarmrouteError("shutting_down", "the router was closed while it selected");
-        selection.booking.abort(error);
-        throw error;
+      const asked = poolRequest(logical, overrides);
+      if (mayWait(policyClass)) {
+        const lane = laneOf(core, asked);
+        if (core.queue.mustWait(policyClass, lane)) {
+          return this.#wait({ logical, asked, policyClass, signal }, lane, overrides);
+        }
       }
-      const booking = this.#handles.owner(selection.booking);
-      return new RouterSelection(selection, booking, core.policy.label, policyClass, this, logical);
+      return this.#select({ logical, asked, policyClass, signal }, 0);
     } catch (error) {
-      // A caller that gave up is no failure of the request.
-      lifecycle?.aborted(signal?.aborted ? undefined : error);
-      throw error;
+      throw this.#refused(logical, error, signal);
     }
   }
 
+  /** Parks a request in its pool's queue. Throws or rejects with what refuses it, or with what ended its wait. */
+  async #wait(admitted: Admitted, lane: LaneKey, overrides: ClassifyOverrides | undefined): Promise<Selection> {
+    const { logical, asked, policyClass, signal } = admitted;
+    const { core, ingressAtMs } = logical;
+    const rawTokens = asked.tokens.length;
+    let release = () => {};
+    try {
+      const cachedTokens = bestCachedTokens(core, asked);
+      release = this.#requestIds.hold(asked.requestId);
+      const since = this.#clock.now();
+      const parked: Parked = {
+        ...{ policyClass, lane, ingressAtMs, rawTokens, cachedTokens },
+        strictPriority: asked.strictPriority ?? 0,
+        priorityJump: asked.priorityJump ?? 0,
+        dueAtMs: overrides?.dueAtMs,
+        costTokens: overrides?.schedulingCostTokens ?? Math.max(1, rawTokens - cachedTokens),
+      };
+      const run = () => {
+        release();
+        assertWanted(logical, signal);
+        return this.#select(admitted, this.#clock.now() - since);
+      };
+      const selection = await core.queue.park(parked, run, signal);
+      if (!signal?.aborted) return selection;
+      selection.booking.abort();
+      throw signal.reason;
+    } catch (error) {
+      release();
+      throw this.#refused(logical, error, signal);
+    }
+  }
+
+  /** Selects, books and answers: one step. */
+  #select({ logical, asked, policyClass }: Admitted, queueWaitMs: number): Selection {
+    const { core, lifecycle } = logical;
+    const selection = core.select(asked);
+    const { booking } = selection;
+    if (lifecycle) booking.observe(lifecycle);
+    if (core.affinity && asked.sessionContext) {
+      booking.observe(new AffinityFollower(core.affinity, asked.sessionContext));
+    }
+    if (this.#isOver()) {
+      // The router was closed meanwhile, by a component of the policy.
+      const error = new WarmrouteError("shutting_down", "the router was closed while it selected");
+      booking.abort(error);
+      throw error;
+    }
+    const answer = new RouterSelection(selection, {
+      booking: this.#handles.owner(booking),
+      policy: core.policy.label,
+      policyClass: policyClass.name,
+      queueWaitMs,
+      admission: this,
+      logical,
+    });
+    this.#decisions?.add(decided(answer, this.#clock.now()));
+    return answer;
+  }
+
+  /** A request that gets no worker is over; answers why. */
+  #refused({ lifecycle, request }: LogicalRequest, error: unknown, signal: AbortSignal | undefined): unknown {
+    this.#decisions?.add(undecided(request, error, this.#clock.now()));
+    // A caller that gave up is no failure of the request.
+    lifecycle?.aborted(signal?.aborted ? undefined : error);
+    return error;
+  }
+
   /** The class of a request; its uncached tokens are looked up only where the profile asks for them. */
-  #classOf(core: SelectionCore, request: SelectRequest, set: string | undefined): string {
+  #classOf(core: SelectionCore, request: SelectRequest, set: string | undefined): PolicyClass {
     const classes = this.#classes;
     const uncached = classes.usesBuckets ? request.tokens.length - bestCachedTokens(core, request) : 0;
-    if (set !== undefined) return classes.named(set, uncached)!.name;
+    if (set !== undefined) return classes.named(set, uncached)!;
     const asked = request.policyClass;
     if (asked !== undefined && !classes.has(asked)) this.unknownClasses++;
-    return classes.forClient(asked, uncached).name;
+    return classes.forClient(asked, uncached);
   }
 }
 
-/** The request as the pool takes it: what the classifier set goes before what the caller said. */
-function poolRequest({ request, attributes }: LogicalRequest, overrides: ClassifyOverrides | undefined): PoolRequest {
-  if (attributes === undefined && overrides === undefined && request.sessionId === undefined) return request;
-  const { affinityTarget, ...rest } = request;
-  const sessionContext = sessionOf(request);
-  const target = overrides?.target === undefined ? affinityTarget : overrides.target;
-  const { strictPriority, priorityJump } = overrides ?? {};
-  return {
-    ...rest,
-    ...(target && { affinityTarget: target }),
-    ...(sessionContext && { sessionContext }),
-    ...(attributes && { attributes }),
-    ...(strictPriority !== undefined && { strictPriority }),
-    ...(priorityJump !== undefined && { priorityJump }),
-  };
+/** A request on its way through the queue. */
+interface Admitted {
+  readonly logical: LogicalRequest;
+  readonly asked: PoolRequest;
+  readonly policyClass: PolicyClass;
+  readonly signal: AbortSignal | undefined;
 }
 
-function sessionOf({ sessionId, sessionContext }: SelectRequest): SessionContext | undefined {
-  return sessionContext ?? (sessionId === undefined ? undefined : { sessionId });
+/** Somebody still waits for the answer. Throws what ended the request. */
+function assertWanted({ lifecycle }: LogicalRequest, signal: AbortSignal | undefined): void {
+  signal?.throwIfAborted();
+  if (!lifecycle || lifecycle.live) return;
+  throw new WarmrouteError("lifecycle_ended", "the request ended before a worker was chosen for it");
 }
 
-function pinOf({ pinnedWorker }: SelectRequest): WorkerRank | undefined {
-  if (!pinnedWorker) return undefined;
-  return {
-    workerId: workerIdString(pinnedWorker.workerId, "pinnedWorker.workerId", "invalid_request"),
-    dpRank: parseU32(pinnedWorker.dpRank ?? 0, "pinnedWorker.dpRank"),
-  };
-}
+/** A class without a threshold never waits. */
+const mayWait = ({ prefillBusyThreshold, prefillBusyThresholdFrac }: PolicyClass) =>
+  prefillBusyThreshold !== undefined || prefillBusyThresholdFrac !== undefined;

@@ -45,7 +45,7 @@ export class Availability {
         const available = this.#available?.has(rank.workerId) ?? true;
         if (rank.available !== available) core.ranks.setAvailable(rank, available);
       }
-      core.onRoom?.();
+      core.queue.changed();
     }
   }
 

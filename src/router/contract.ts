@@ -26,10 +26,12 @@ import type { RouterPolicy } from "../plugins/policy/contract.js";
 import type { Usage } from "../scheduling/booking.js";
 import type { ClassifierStats } from "../scheduling/classifier/runner.js";
 import type { BusyThresholds } from "../scheduling/overload.js";
+import type { PrefillLoadModel } from "../scheduling/prefill-model.js";
+import type { QueueStats } from "../scheduling/queue/contract.js";
 import type { WorkerOrRank } from "./availability.js";
 import type { EntryPointName } from "./entry-points.js";
 
-export type { BusyThresholds, TrackOptions, WorkerOrRank };
+export type { BusyThresholds, PrefillLoadModel, TrackOptions, WorkerOrRank };
 
 export interface RouterOptions {
   /** Name of the model; part of the pool's seed. */
@@ -59,6 +61,10 @@ export interface RouterOptions {
   maxPending?: number;
   /** Lets a classifier set strict priorities and jumps; false unless given. */
   allowPriority?: boolean;
+  /** How long a prefill takes, so that its load falls as time passes; it counts whole until it completes unless given. */
+  prefillLoadModel?: PrefillLoadModel;
+  /** How many decisions `router.decisions()` keeps: 256 for true, none unless given. */
+  decisionLog?: boolean | number;
   /** For `route`, `generate` and `fetch`: bytes of the canonical prompt unless given. */
   tokenizer?: Tokenizer;
   /** For `generate` and `fetch`: sends requests to workers; the runtime's own `fetch` unless given. */
@@ -187,6 +193,16 @@ export interface Selection {
   track(response: Response | Promise<Response>, options?: TrackOptions): Promise<Response>;
 }
 
+/** What the decision log keeps: a selection, or a request that got no worker (then `outcome` is the error's code). */
+export interface Decision {
+  /** On the router's clock. */
+  readonly atMs: number;
+  readonly requestId?: string;
+  readonly outcome: string;
+  /** Absent without a worker. */
+  readonly selected?: Omit<Selection, "requestId" | "record" | "url" | "dispatch" | "booking" | "retry" | "track">;
+}
+
 export interface LoadRow extends WorkerRank {
   activePrefillTokens: number;
   activeDecodeBlocks: number;
@@ -227,7 +243,8 @@ export interface RestoreResult {
 export interface RouterStats {
   index: { blocks: number; bytes: number; budgetBytes: number; orphans: number; refused: number; duplicates: number };
   bookings: { live: number; forgotten: number; expired: number };
-  queue: { pending: number; pendingIslTokens: number; byClass: Record<string, number>; unknownClasses: number };
+  /** `unknownClasses`: requests whose caller named a class that is none. */
+  queue: QueueStats & { unknownClasses: number };
   /** Absent without a classifier. */
   classifier?: ClassifierStats;
   decisions: number;
@@ -265,6 +282,8 @@ export interface Router extends AsyncDisposable {
   setAvailable(workerIds: readonly U64Input[] | null): void;
   loads(): LoadRow[];
   stats(): RouterStats;
+  /** The last decisions, newest last; empty unless `decisionLog` is given. */
+  decisions(): Decision[];
   snapshot(options?: { include?: readonly SnapshotPart[] }): Uint8Array;
   /** Add the workers first: what the snapshot says of ranks that are not here is dropped. */
   restore(bytes: Uint8Array, options?: { parts?: readonly SnapshotPart[] }): RestoreResult;

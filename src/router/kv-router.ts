@@ -16,6 +16,7 @@ import { CacheEvents, type EventResult } from "./cache-events.js";
 import type {
   Booking,
   CallOptions,
+  Decision,
   LoadRow,
   OverlapPrompt,
   OverlapRow,
@@ -36,6 +37,7 @@ import { Lifetime } from "./lifetime.js";
 import { OpenAiCalls } from "./openai-calls.js";
 import { overlapOf } from "./overlap.js";
 import { RouterParts } from "./parts.js";
+import { poolRequest } from "./pool-request.js";
 import { checkCallOptions, checkReserve, checkSelect, readHeaders, readParts, readThresholds } from "./read-request.js";
 import { readSnapshot, writeSnapshot } from "./snapshot.js";
 import { loadsOf, statsOf } from "./stats.js";
@@ -122,8 +124,7 @@ export class KvRouter implements Router {
     const attributes = this.#attributesOf({});
     const core = this.#poolFor(request);
     if (!core) return { outcome: "no_endpoints", selected: null, candidates: [], excluded: [] };
-    this.#parts.sweep();
-    return core.probe(attributes ? { ...request, attributes } : request);
+    return core.probe(poolRequest({ core, request, attributes }, undefined));
   }
 
   #attributesOf({ headers, auth, body }: CallOptions): ReadonlyMap<string, string> | undefined {
@@ -145,7 +146,7 @@ export class KvRouter implements Router {
     const { workerId, dpRank, charged } = checkReserve(request);
     const { core, rank } = this.#parts.workers.rank(workerId, dpRank);
     if (!rank) throw unknownWorker(workerId, dpRank);
-    this.#parts.sweep();
+    core!.refresh();
     const booking = core!.reserve(request.requestId, rank, request.sequenceHashes, request.islTokens, charged);
     return this.#parts.handles.owner(booking);
   }
@@ -222,13 +223,17 @@ export class KvRouter implements Router {
   // ---- state
 
   loads(): LoadRow[] {
-    this.#parts.sweep();
+    this.#parts.refresh();
     return loadsOf(this.#parts);
   }
 
   stats(): RouterStats {
-    this.#parts.sweep();
+    this.#parts.refresh();
     return statsOf(this.#parts, this.#events.refused);
+  }
+
+  decisions(): Decision[] {
+    return this.#parts.decisions?.list() ?? [];
   }
 
   snapshot(options: { include?: readonly SnapshotPart[] } = {}): Uint8Array {
@@ -263,12 +268,14 @@ export class KvRouter implements Router {
     const graceMs = readGraceMs(options);
     const { pools, requestIds, installed, log } = this.#parts;
     const { classifier } = installed;
+    const pending = () => [...pools].reduce((sum, { queue }) => sum + queue.pending, 0);
     return this.#lifetime.close(graceMs, {
-      live: () => Math.max(requestIds.size, classifier?.stats().live ?? 0),
+      live: () => Math.max(requestIds.size + pending(), classifier?.stats().live ?? 0),
       abort: (error) => {
-        for (const core of pools) for (const booking of core.bookings) booking.abort(error);
+        for (const core of pools) core.end(error);
       },
       closePlugins: () => Promise.all([classifier?.close(), pools.close()]),
+      clock: this.clock,
       log,
     });
   }

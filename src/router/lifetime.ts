@@ -1,4 +1,4 @@
-import { longestTimerMs, systemClock } from "../core/clock.js";
+import { armTimer, type Clock, timerClock } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
 import type { Logger } from "../core/log.js";
 
@@ -15,6 +15,7 @@ export interface Ending {
   abort(error: WarmrouteError): void;
   /** Closes classifier and policies; must not reject. */
   closePlugins(): Promise<unknown>;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -46,15 +47,16 @@ export class Lifetime {
   }
 
   async #close(graceMs: number, ending: Ending): Promise<void> {
-    const end = systemClock.now() + graceMs;
+    const clock = timerClock(ending.clock);
+    const end = clock.now() + graceMs;
     // Polled: in an isolate, no request may wait for what another one does.
-    for (let left = graceMs; left > 0 && ending.live() > 0; left = end - systemClock.now()) {
-      await new Promise((resolve) => setTimeout(resolve, Math.min(left, drainPollMs)));
+    for (let left = graceMs; left > 0 && ending.live() > 0; left = end - clock.now()) {
+      await new Promise<void>((resolve) => armTimer(clock, resolve, Math.min(left, drainPollMs)));
     }
     this.#ended = true;
     ending.abort(closing());
-    const patienceMs = Math.max(end - systemClock.now(), pluginPatienceMs);
-    if (!(await endsWithin(patienceMs, ending.closePlugins()))) {
+    const patienceMs = Math.max(end - clock.now(), pluginPatienceMs);
+    if (!(await endsWithin(clock, patienceMs, ending.closePlugins()))) {
       ending.log.warn("a plugin has not ended with its close(); the router goes without it", { patienceMs });
     }
   }
@@ -63,12 +65,12 @@ export class Lifetime {
 const closing = () => new WarmrouteError("shutting_down", "the router is closed");
 
 /** Whether something ends in time; it must not reject. Arms a timer only meanwhile. */
-async function endsWithin(ms: number, something: Promise<unknown>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+async function endsWithin(clock: Clock, ms: number, something: Promise<unknown>): Promise<boolean> {
+  let stop = () => {};
   const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, Math.min(ms, longestTimerMs), false);
+    stop = armTimer(clock, () => resolve(false), ms);
   });
   const inTime = await Promise.race([something.then(() => true), late]);
-  clearTimeout(timer);
+  stop();
   return inTime;
 }

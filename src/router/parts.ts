@@ -9,6 +9,7 @@ import { parseWorker } from "../core/worker.js";
 import { checkBlockSize } from "../kernel/kernel.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
 import { HandleNet } from "../scheduling/booking-handle.js";
+import { DecisionLog } from "../scheduling/decision-log.js";
 import { Leases } from "../scheduling/leases.js";
 import type { BusyThresholds } from "../scheduling/overload.js";
 import { PolicyClasses, profileOf } from "../scheduling/policy-class.js";
@@ -18,7 +19,7 @@ import type { SelectionCore } from "../scheduling/selection-core.js";
 import { Admission } from "./admission.js";
 import { Availability } from "./availability.js";
 import { assertHonoured, assertServed, bundleOf, selectionFactory } from "./construct.js";
-import type { RouterOptions } from "./contract.js";
+import type { Decision, RouterOptions } from "./contract.js";
 import type { EntryPointName } from "./entry-points.js";
 import { type Installed, install } from "./hooks.js";
 import type { Lifetime } from "./lifetime.js";
@@ -42,6 +43,7 @@ export class RouterParts {
   readonly leases: Leases;
   readonly handles: HandleNet;
   readonly availability = new Availability();
+  readonly decisions: DecisionLog<Decision> | undefined;
   readonly pools: Pools;
   readonly workers: WorkerTable;
   readonly installed: Installed;
@@ -63,12 +65,15 @@ export class RouterParts {
     this.log = quietLogger(options.log ?? consoleLogger);
     this.leases = new Leases(this.requestIds, this.config.activeRequestExpirySecs * 1000, this.log);
     this.handles = new HandleNet(this.log);
+    this.decisions = logOf(options.decisionLog);
     this.ownNames = options.blockNames === "sequence";
     this.plugins = bundleOf(options);
     const seed = seedOf(options);
     const { model, config, plugins, clock, log, ownNames, requestIds } = this;
     this.pools = new Pools({
       ...{ model, blockSize, config, ownNames, seed, clock, log, requestIds },
+      sweep: () => this.leases.sweep(clock.now()),
+      prefillLoadModel: options.prefillLoadModel,
       maxRanks: options.maxRanks,
       budgetBytes: options.memoryBudgetBytes,
       wantsEvents: options.config?.useKvEvents === true,
@@ -87,7 +92,7 @@ export class RouterParts {
       });
       const { classifier } = this.installed;
       this.admission = new Admission({
-        ...{ classes, clock, requestIds, classifier, leases: this.leases, handles: this.handles },
+        ...{ classes, clock, requestIds, classifier, handles: this.handles, decisions: this.decisions },
         isOver: () => lifetime.ended,
       });
     } catch (error) {
@@ -129,9 +134,9 @@ export class RouterParts {
     return this.pools.thresholds;
   }
 
-  /** Ends what is over by now. Called before loads are read or change. */
-  sweep(): void {
-    this.leases.sweep(this.clock.now());
+  /** Brings loads up to date before they are read. */
+  refresh(): void {
+    for (const core of this.pools) core.refresh();
   }
 
   /** See `Router.serveAt`. */
@@ -146,4 +151,9 @@ function seedOf({ seed }: RouterOptions): bigint {
   return seed === undefined
     ? crypto.getRandomValues(new BigUint64Array(1))[0]!
     : parseU64(seed, "seed", "invalid_config");
+}
+
+function logOf(size: boolean | number | undefined): DecisionLog<Decision> | undefined {
+  if (!size) return undefined;
+  return size === true ? new DecisionLog() : new DecisionLog(size);
 }

@@ -8,6 +8,7 @@ import type { WorkerSelectionFactory } from "../plugins/worker-selection/contrac
 import { type BusyThresholds, thresholdsOf } from "../scheduling/overload.js";
 import { createPool } from "../scheduling/policy-factory.js";
 import { poolSeed } from "../scheduling/pool-seed.js";
+import type { PrefillLoadModel } from "../scheduling/prefill-model.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import { assertIndex } from "./construct.js";
@@ -27,6 +28,8 @@ export interface PoolSettings {
   readonly clock: Clock;
   readonly log: Logger;
   readonly requestIds: RequestIds;
+  readonly sweep: () => void;
+  readonly prefillLoadModel: PrefillLoadModel | undefined;
   readonly factory: WorkerSelectionFactory;
 }
 
@@ -49,10 +52,13 @@ export class Pools {
     const name = nameOf(routingGroup, role);
     const found = this.#pools.get(name);
     if (found) return found;
-    const { config, requestIds, factory, clock, log, model, wantsEvents } = this.#settings;
+    const { config, requestIds, factory, clock, log, model, wantsEvents, sweep, prefillLoadModel } = this.#settings;
     const kernel = this.kernel(name);
     const partition = { model, routingGroup };
-    const made = createPool({ kernel, config, role, requestIds, factory, partition, clock, log });
+    const made = createPool({
+      ...{ kernel, config, role, requestIds, factory, partition, clock, log, sweep },
+      ...(prefillLoadModel && { prefillLoadModel }),
+    });
     try {
       if (wantsEvents) assertIndex(made, "config.useKvEvents");
     } catch (error) {
@@ -93,7 +99,7 @@ export class Pools {
     this.#thresholds = thresholds;
     for (const core of this.#pools.values()) {
       core.overload.set(thresholds);
-      core.onRoom?.();
+      core.queue.changed();
     }
   }
 

@@ -70,6 +70,8 @@ const optionFields = fieldsOf<RouterOptions>({
   classifyTimeoutMs: "count",
   maxPending: "count",
   allowPriority: "flag",
+  prefillLoadModel: "call",
+  decisionLog: "any",
   tokenizer: "object",
   fetch: "call",
   log: "object",
@@ -209,7 +211,12 @@ export function readParts(options: unknown, field: "include" | "parts"): readonl
 /** Checks the shape of a router's options, which are at `prefix`. Throws `invalid_config` naming the field. */
 export function checkOptions(options: unknown, what = "options", prefix = ""): void {
   checkFields(options, optionFields, what, "invalid_config", prefix);
-  const { blockNames, classifyTimeoutMs = 0, clock, log, plugins, tokenizer } = options as RouterOptions;
+  const { blockNames, classifyTimeoutMs = 0, clock, decisionLog, log, plugins, tokenizer } = options as RouterOptions;
+  if (decisionLog !== undefined && typeof decisionLog !== "boolean" && !isLogSize(decisionLog)) {
+    const path = `${prefix}decisionLog`;
+    const message = `${path} must be true, false or a whole number up to ${mostDecisions}, not ${describe(decisionLog)}`;
+    throw new WarmrouteError("invalid_config", message, { path });
+  }
   if (plugins !== undefined) checkPlugins(plugins, `${prefix}plugins`);
   checkMethods(clock, ["now"], `${prefix}clock`, "invalid_config");
   checkMethods(tokenizer, ["encode"], `${prefix}tokenizer`, "invalid_config");
@@ -225,6 +232,10 @@ export function checkOptions(options: unknown, what = "options", prefix = ""): v
     throw new WarmrouteError("invalid_config", `${path} must be at most ${longestTimerMs}`, { path });
   }
 }
+
+const mostDecisions = 1_000_000;
+const isLogSize = (value: unknown) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= mostDecisions;
 
 /** Throws `invalid_config` for what is no bundle. */
 export function checkPlugins(plugins: unknown, path = "plugins"): void {

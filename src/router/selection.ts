@@ -8,6 +8,16 @@ import type { Selection } from "./contract.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
 import { checkRetryOptions } from "./read-request.js";
 
+/** What a selection knows beyond the pool's answer. */
+export interface SelectedBy {
+  readonly booking: BookingHandle;
+  readonly policy: string;
+  readonly policyClass: string;
+  readonly queueWaitMs: number;
+  readonly admission: Reselecting;
+  readonly logical: LogicalRequest;
+}
+
 /** A decision as the caller gets it: the core's answer, the dispatch target, and the booking's tracker. */
 export class RouterSelection implements Selection {
   readonly requestId: string;
@@ -21,7 +31,7 @@ export class RouterSelection implements Selection {
   readonly reason: Selection["reason"];
   readonly policy: string;
   readonly policyClass: string;
-  readonly queueWaitMs = 0;
+  readonly queueWaitMs: number;
   declare readonly tieDraw?: number;
   /** Set by `KvRouter.route`. */
   declare dispatch?: NonNullable<Selection["dispatch"]>;
@@ -31,14 +41,7 @@ export class RouterSelection implements Selection {
   readonly #admission: Reselecting;
   readonly #logical: LogicalRequest;
 
-  constructor(
-    from: PoolSelection,
-    booking: BookingHandle,
-    policy: string,
-    policyClass: string,
-    admission: Reselecting,
-    logical: LogicalRequest,
-  ) {
+  constructor(from: PoolSelection, by: SelectedBy) {
     this.requestId = from.requestId;
     this.worker = from.worker;
     this.record = from.record;
@@ -48,13 +51,14 @@ export class RouterSelection implements Selection {
     this.effectivePrefillTokens = from.effectivePrefillTokens;
     this.evidence = from.evidence;
     this.reason = from.reason;
-    this.policy = policy;
+    this.policy = by.policy;
     if (from.tieDraw !== undefined) this.tieDraw = from.tieDraw;
     if (from.candidates !== undefined) this.candidates = from.candidates;
-    this.booking = booking;
-    this.policyClass = policyClass;
-    this.#admission = admission;
-    this.#logical = logical;
+    this.booking = by.booking;
+    this.policyClass = by.policyClass;
+    this.queueWaitMs = by.queueWaitMs;
+    this.#admission = by.admission;
+    this.#logical = by.logical;
   }
 
   async retry(options: { signal?: AbortSignal } = {}): Promise<Selection> {

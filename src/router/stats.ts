@@ -1,4 +1,5 @@
 import { Counter } from "../kernel/abi.js";
+import type { QueueStats } from "../scheduling/queue/contract.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { LoadRow, RouterStats } from "./contract.js";
 import type { RouterParts } from "./parts.js";
@@ -21,10 +22,21 @@ export function statsOf(
       duplicates: sum((core) => core.counter(Counter.duplicates)),
     },
     bookings: { live: requestIds.size, forgotten: handles.forgotten, expired: leases.expired },
-    queue: { pending: 0, pendingIslTokens: 0, byClass: {}, unknownClasses: admission.unknownClasses },
+    queue: { ...queueStats(cores.map(({ queue }) => queue.stats())), unknownClasses: admission.unknownClasses },
     ...(classifier && { classifier: classifier.stats() }),
     decisions: sum((core) => core.decisions),
   };
+}
+
+/** The figures of all queues together. */
+function queueStats(queues: readonly QueueStats[]): QueueStats {
+  const total = { pending: 0, pendingIslTokens: 0, rejected: 0, overdue: 0, cancelled: 0 };
+  const byClass: Record<string, number> = {};
+  for (const queue of queues) {
+    for (const key of Object.keys(total) as (keyof typeof total)[]) total[key] += queue[key];
+    for (const [name, waiting] of Object.entries(queue.byClass)) byClass[name] = (byClass[name] ?? 0) + waiting;
+  }
+  return { ...total, byClass };
 }
 
 /** Load of every rank, by worker id as u64 and rank. */

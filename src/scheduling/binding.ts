@@ -29,12 +29,12 @@ export function affinityOf({ affinityTarget }: Pick<PoolRequest, "affinityTarget
 }
 
 /**
- * Where a request must go; undefined when it is free. An affinity binds if the policy is exclusive and an eligible
- * rank is meant, otherwise it changes nothing. Throws `invalid_request`.
+ * Where a request must go; undefined when it is free. An affinity that is not soft binds if the policy is exclusive
+ * and an eligible rank is meant, otherwise it changes nothing. Throws `invalid_request`.
  */
 export function bindingOf(
   pool: Pool,
-  { pinnedWorker }: Pick<PoolRequest, "pinnedWorker">,
+  { pinnedWorker, softAffinity }: Pick<PoolRequest, "pinnedWorker" | "softAffinity">,
   affinity: AffinityTarget | undefined,
   constraints: Constraints | undefined,
 ): Binding | undefined {
@@ -46,16 +46,20 @@ export function bindingOf(
     // The kernel finds no rank beyond the last slot, so a pin that is refused becomes an outcome like any other.
     return { by: "pinned", workerId, dpRank, slot: mayGo ? rank!.slot : pool.kernel.maxRanks };
   }
-  if (affinity === undefined || !pool.policy.exclusiveAffinity) return undefined;
+  if (affinity === undefined || softAffinity || !pool.policy.exclusiveAffinity) return undefined;
   const { workerId } = affinity;
   let only: PoolRank | undefined;
   for (const rank of pool.ranks.of(workerId)) {
-    if (affinity.dpRank !== undefined && affinity.dpRank !== rank.dpRank) continue;
-    if (exclusionOf(rank, constraints)) continue;
+    if (!isMeant(affinity, rank) || exclusionOf(rank, constraints)) continue;
     if (only) return { by: "affinity", workerId, dpRank: undefined, slot: undefined };
     only = rank;
   }
   return only && { by: "affinity", workerId, dpRank: only.dpRank, slot: only.slot };
+}
+
+/** Whether an affinity means a rank. */
+export function isMeant({ workerId, dpRank }: AffinityTarget, rank: PoolRank): boolean {
+  return rank.workerId === workerId && (dpRank === undefined || dpRank === rank.dpRank);
 }
 
 /** Whether a binding allows a rank. */

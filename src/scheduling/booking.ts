@@ -93,10 +93,10 @@ export class PoolBooking implements Disposable, BookingState {
     this.#observer = undefined;
   }
 
-  /** Tells the observer of everything from now on, this rank first. */
+  /** Tells one more observer of everything from now on, this rank first. */
   observe(observer: BookingObserver): void {
     if (!this.live) return;
-    this.#observer = observer;
+    this.#observer = this.#observer ? new ObserverPair(this.#observer, observer) : observer;
     observer.selected(this.worker);
   }
 
@@ -209,6 +209,50 @@ export class PoolBooking implements Disposable, BookingState {
     const observer = this.#observer;
     this.#observer = undefined;
     return observer;
+  }
+}
+
+/** Two observers as one. */
+class ObserverPair implements BookingObserver {
+  readonly #a: BookingObserver;
+  readonly #b: BookingObserver;
+
+  constructor(a: BookingObserver, b: BookingObserver) {
+    this.#a = a;
+    this.#b = b;
+  }
+
+  selected(worker: WorkerRank): void {
+    this.#a.selected(worker);
+    this.#b.selected(worker);
+  }
+  sent(worker: WorkerRank): void {
+    this.#a.sent(worker);
+    this.#b.sent(worker);
+  }
+  responding(worker: WorkerRank): void {
+    this.#a.responding(worker);
+    this.#b.responding(worker);
+  }
+  generated(n: number): void {
+    this.#a.generated(n);
+    this.#b.generated(n);
+  }
+  contextFloor(tokens: number): void {
+    this.#a.contextFloor(tokens);
+    this.#b.contextFloor(tokens);
+  }
+  retry(): void {
+    this.#a.retry();
+    this.#b.retry();
+  }
+  completed(): void {
+    this.#a.completed();
+    this.#b.completed();
+  }
+  aborted(error?: unknown): void {
+    this.#a.aborted(error);
+    this.#b.aborted(error);
   }
 }
 

@@ -51,7 +51,8 @@ export class Decider {
     const affinity = affinityOf(request);
     const binding = bindingOf(pool, request, affinity, constraints);
     const keep = explain && pool.program ? RequestFlag.keep : 0;
-    const config = writeRequest(pool, request, constraints, binding, flags | keep);
+    const preferred = request.softAffinity && pool.program ? affinity : undefined;
+    const config = writeRequest(pool, request, constraints, binding, flags | keep, preferred);
     return { request, constraints, affinity, binding, config, explain };
   }
 

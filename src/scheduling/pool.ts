@@ -45,6 +45,8 @@ export interface PoolRequest extends ConstraintInput {
   pinnedWorker?: WorkerRankInput;
   /** Where the session's state is; without a rank any rank of the worker will do. */
   affinityTarget?: { workerId: U64Input; dpRank?: number };
+  /** The affinity never binds: it weighs as a preferred taint of weight 1 does. */
+  softAffinity?: boolean;
   sessionContext?: SessionContext;
   /** In seconds; 0 unless given. */
   priorityJump?: number;

@@ -2,7 +2,7 @@
 import { applyOverride, type KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { Column, RequestDouble } from "../kernel/abi.js";
-import { type Binding, isWithin } from "./binding.js";
+import { type AffinityTarget, type Binding, isMeant, isWithin } from "./binding.js";
 import { type Constraints, exclusionOf, preferenceOf } from "./eligibility.js";
 import type { Pool, PoolRequest } from "./pool.js";
 
@@ -25,6 +25,7 @@ export const RequestFlag = {
 /**
  * Writes a request. Everything that can be refused is refused here, before any change: `invalid_tokens`,
  * `invalid_request`, `invalid_config`, `memory_budget`. Answers the configuration with the request's override.
+ * A rank that is `preferred` is so as much as by a taint of weight 1.
  */
 export function writeRequest(
   pool: Pool,
@@ -32,6 +33,7 @@ export function writeRequest(
   constraints: Constraints | undefined,
   binding: Binding | undefined,
   extraFlags: number,
+  preferred?: AffinityTarget,
 ): KvRouterConfig {
   const { kernel, program } = pool;
   const config =
@@ -50,7 +52,9 @@ export function writeRequest(
   if (!config.routerAssumeKvReuse) flags |= RequestFlag.privateBlocks;
   if (!config.routerTrackActiveBlocks) flags |= RequestFlag.noPromptBlocks;
   if (!pool.usesIndex) flags |= RequestFlag.noIndex;
-  if (constraints || (binding && binding.slot === undefined)) flags |= writeConstraints(pool, constraints, binding);
+  if (constraints || preferred || (binding && binding.slot === undefined)) {
+    flags |= writeConstraints(pool, constraints, binding, preferred);
+  }
   kernel.setRequest(n, flags, binding?.slot ?? -1, program?.number ?? 0, seed);
   const row = kernel.requestDoubles;
   row[RequestDouble.tierWeights] = pool.config.hostCacheHitWeight;
@@ -64,15 +68,20 @@ function writeConstraints(
   { kernel, ranks }: Pool,
   constraints: Constraints | undefined,
   binding: Binding | undefined,
+  preferred: AffinityTarget | undefined,
 ): number {
   const mask = kernel.bytes(kernel.exports.column(Column.mask), kernel.exports.rankCount());
-  const taint = constraints && constraints.preferred.length > 0 ? kernel.column(Column.taint) : undefined;
+  const hasTaints = preferred !== undefined || (constraints !== undefined && constraints.preferred.length > 0);
+  const taint = hasTaints ? kernel.column(Column.taint) : undefined;
   let row = 0;
   for (const rank of ranks) {
     const exclusion = exclusionOf(rank, constraints);
     const mayGo = isWithin(rank, binding) && (exclusion === undefined || exclusion === "overloaded");
     mask[row] = mayGo ? 0 : 1;
-    if (taint) taint[row] = preferenceOf(rank, constraints!);
+    if (taint) {
+      taint[row] =
+        (constraints ? preferenceOf(rank, constraints) : 0) + (preferred && isMeant(preferred, rank) ? 1 : 0);
+    }
     row++;
   }
   return RequestFlag.mask | (taint ? RequestFlag.taints : 0);

@@ -2,21 +2,26 @@ import { type Clock, systemClock } from "../core/clock.js";
 import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { disown, isPromise } from "../core/foreign.js";
-import { describe, parseU64, type U64Input } from "../core/ids.js";
+import type { U64Input } from "../core/ids.js";
 import { consoleLogger, type Logger, quietLogger } from "../core/log.js";
 import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
-import { budgetError, type Kernel } from "../kernel/kernel.js";
+import type { Kernel } from "../kernel/kernel.js";
 import { WorkerInputs } from "../plugins/worker-selection/components.js";
 import { KernelPolicy, type KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
-import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
+import { SessionAffinity } from "./affinity.js";
+import type { BookingState, PoolBooking } from "./booking.js";
 import { CacheContents } from "./cache-contents.js";
 import { closePolicy } from "./close-policy.js";
 import { Decider } from "./decider.js";
 import { refusalOf } from "./explain.js";
 import { Overload } from "./overload.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
+import { PoolBookings } from "./pool-bookings.js";
+import { PoolLoads } from "./pool-loads.js";
+import { type PrefillLoadModel, PrefillModel } from "./prefill-model.js";
+import { PoolQueue } from "./queue/pool-queue.js";
 import { type PoolRank, PoolRanks } from "./ranks.js";
 import { RequestFlag } from "./request.js";
 import { RequestIds } from "./request-ids.js";
@@ -31,13 +36,21 @@ export interface SelectionCoreOptions {
   /** The console unless given. */
   log?: Logger;
   clock?: Clock;
+  /** Ends what is over on the router's clock, as leases are. Called before loads are read. */
+  sweep?: () => void;
+  prefillLoadModel?: PrefillLoadModel;
 }
+
+/** How often a waiting request looks whether something changed that nobody told (spec: scheduling.md §5.6). */
+const recheckMs = 60_000;
+/** The same where the load of a rank falls with time. */
+const modelledRecheckMs = 100;
 
 /**
  * One pool: the ranks of one role of one partition, their cache contents and their load.
  * Select → book → answer is one synchronous step that nothing interleaves.
  */
-export class SelectionCore implements Pool, BookingOwner {
+export class SelectionCore implements Pool {
   kernel: Kernel;
   readonly config: KvRouterConfig;
   readonly blockSize: number;
@@ -51,11 +64,16 @@ export class SelectionCore implements Pool, BookingOwner {
   readonly clock: Clock;
   unitsPerToken = 1;
   decisions = 0;
-  /** Hears that a rank's load fell (its slot), or that anything changed for which requests may wait. */
-  onRoom: ((slot?: number) => void) | undefined;
+  /** Where requests wait for a rank that has room. */
+  readonly queue: PoolQueue;
+  /** Where each session is; undefined unless the configuration asks for it. */
+  readonly affinity: SessionAffinity | undefined;
   readonly #requestIds: RequestIds;
+  readonly #bookings: PoolBookings;
   readonly #decider: Decider;
   readonly #log: Logger;
+  readonly #sweep: (() => void) | undefined;
+  readonly #prefillModel: PrefillModel | undefined;
   #closed: Promise<void> | undefined;
 
   /** Throws `invalid_plugin` for a component that is none. */
@@ -71,34 +89,34 @@ export class SelectionCore implements Pool, BookingOwner {
     this.contents = new CacheContents(this);
     this.clock = options.clock ?? systemClock;
     this.overload = new Overload(this);
+    this.#sweep = options.sweep;
+    this.#prefillModel = options.prefillLoadModel && new PrefillModel(options.prefillLoadModel, this.#log);
+    const { sessionAffinityTtlSecs: ttlSecs } = this.config;
+    this.affinity = ttlSecs ? new SessionAffinity({ clock: this.clock, ttlMs: ttlSecs * 1000 }) : undefined;
+    this.queue = new PoolQueue({
+      pool: new PoolLoads(this),
+      clock: this.clock,
+      strictPriorityMaxWaitMs: this.config.strictPriorityMaxWaitSecs * 1000,
+      recheckMs: options.prefillLoadModel ? modelledRecheckMs : recheckMs,
+    });
+    this.#bookings = new PoolBookings(this, this.#requestIds, this.clock, {
+      roomAt: (slot) => this.queue.changed(slot),
+    });
     this.program = options.policy instanceof KernelPolicy ? options.policy.program : undefined;
     this.#decider = new Decider(this);
     this.usesIndex = (this.#decider.inputs & WorkerInputs.CACHE) !== 0;
   }
 
-  /** The pool's live bookings, made into a list. */
-  get bookings(): PoolBooking[] {
-    return this.#requestIds.of(this);
-  }
-
-  nowMs(): number {
-    return this.clock.now();
-  }
-
-  get tracksOutputBlocks(): boolean {
-    return this.config.routerTrackOutputBlocks;
-  }
-
   /** Adds one rank. Throws `too_many_ranks` or `memory_budget`. */
   addRank(record: WorkerRecord, dpRank: number): void {
     this.ranks.add(record, dpRank);
-    this.onRoom?.();
+    this.queue.changed();
   }
 
   /** A rank goes on under another record of its worker. */
   updateRank(rank: PoolRank, record: WorkerRecord): void {
     this.ranks.update(rank, record);
-    this.onRoom?.();
+    this.queue.changed();
   }
 
   /** Removes one rank with its cache contents and its bookings. */
@@ -106,10 +124,11 @@ export class SelectionCore implements Pool, BookingOwner {
     this.kernel.assertFree();
     const rank = this.ranks.get(workerId, dpRank);
     if (!rank) return;
-    for (const booking of this.#bookingsOf(rank)) booking.abort(workerGone("was removed"));
+    for (const booking of this.#bookings.of(rank)) booking.abort(workerGone("was removed"));
     this.ranks.remove(rank);
+    this.affinity?.rankGone(rank);
     this.#slotReleased(rank.slot);
-    this.onRoom?.();
+    this.queue.changed();
   }
 
   /** Tells the policy that a slot means nothing any more, or soon another rank. */
@@ -127,11 +146,15 @@ export class SelectionCore implements Pool, BookingOwner {
   /** The process behind a rank started anew: what it held and what it worked on is gone. */
   restartRank(rank: PoolRank): void {
     this.contents.clear(rank);
-    for (const booking of this.#bookingsOf(rank)) booking.abort(workerGone("started anew"));
+    for (const booking of this.#bookings.of(rank)) booking.abort(workerGone("started anew"));
   }
 
-  #bookingsOf(rank: PoolRank): PoolBooking[] {
-    return this.bookings.filter((booking) => booking.slot === rank.slot);
+  /** Brings what depends on time up to date, before loads are read. */
+  refresh(): void {
+    if (this.kernel.isHeld || this.kernel.failed) return;
+    this.#sweep?.();
+    if (this.#prefillModel) this.kernel.exports.prefillClock(this.clock.now());
+    this.overload.refresh();
   }
 
   // ---- decisions
@@ -141,8 +164,8 @@ export class SelectionCore implements Pool, BookingOwner {
    * wrong; then nothing is changed.
    */
   select(request: PoolRequest): PoolSelection {
+    this.refresh();
     const requestId = this.#requestIds.claim(request.requestId);
-    this.overload.refresh();
     const keep = request.explain === true;
     const asked = this.#decider.ask(request, RequestFlag.book, keep);
     const { kernel } = this;
@@ -158,14 +181,10 @@ export class SelectionCore implements Pool, BookingOwner {
         sharedBlocks: answerDoubles[AnswerDouble.shared]!,
       };
       const expected = request.expectedOutputTokens ?? 0;
-      const booking = this.#booked(
-        requestId,
-        rank,
-        answer[Answer.booking]!,
-        answer[Answer.generation]!,
-        request.tokens.length,
-        expected,
-      );
+      const [id, generation] = [answer[Answer.booking]!, answer[Answer.generation]!];
+      const booking = this.#bookings.booked(requestId, rank, id, generation, request.tokens.length, expected);
+      const charged = answerDoubles[AnswerDouble.charged]!;
+      if (this.#prefillModel && charged > 0) this.#modelPrefill(booking, charged);
       this.decisions++;
       return {
         requestId,
@@ -173,7 +192,7 @@ export class SelectionCore implements Pool, BookingOwner {
         record: rank.record,
         overlap,
         cachedTokens: answerDoubles[AnswerDouble.cached]!,
-        effectivePrefillTokens: answerDoubles[AnswerDouble.charged]!,
+        effectivePrefillTokens: charged,
         evidence: this.#evidence(overlap),
         reason: this.#decider.reason(asked),
         tieDraw: answer[Answer.tied]! > 1 ? answer[Answer.tieIndex]! : undefined,
@@ -190,7 +209,7 @@ export class SelectionCore implements Pool, BookingOwner {
    * a selection, so what they keep for themselves sees probes too.
    */
   probe(request: PoolRequest): Explanation {
-    this.overload.refresh();
+    this.refresh();
     const asked = this.#decider.ask(request, RequestFlag.probe, true);
     return this.#decider.explained(asked, this.#decider.decide(asked));
   }
@@ -205,6 +224,13 @@ export class SelectionCore implements Pool, BookingOwner {
     return this.#decider.explained(asked, this.kernel.exports.choose());
   }
 
+  /** Tells the kernel how long the prefill of a booking takes. */
+  #modelPrefill({ id, generation, worker, inputTokens }: PoolBooking, newTokens: number): void {
+    const cachedTokens = Math.max(0, inputTokens - newTokens);
+    const ms = this.#prefillModel!.durationMs({ worker, role: this.role, newTokens, cachedTokens });
+    if (ms !== undefined) this.kernel.exports.bookingPrefillDuration(id, generation, ms);
+  }
+
   #evidence(overlap: Overlap): Evidence {
     if (overlap.deviceBlocks + overlap.hostBlocks + overlap.diskBlocks + overlap.sharedBlocks === 0) return "none";
     return this.config.useKvEvents ? "events" : "approximate";
@@ -212,15 +238,9 @@ export class SelectionCore implements Pool, BookingOwner {
 
   // ---- bookings
 
-  #booked(requestId: string, rank: PoolRank, id: number, generation: number, isl: number, osl: number): PoolBooking {
-    const booking = new PoolBooking(this, requestId, rank.name, rank.slot, id, generation, isl, osl);
-    this.#requestIds.set(booking);
-    return booking;
-  }
-
-  #forget(booking: PoolBooking): void {
-    booking.live = false;
-    this.#requestIds.delete(booking);
+  /** The pool's live bookings, made into a list. */
+  get bookings(): PoolBooking[] {
+    return this.#bookings.list();
   }
 
   /** Books without a selection. Throws `duplicate_request`, `invalid_request` or `memory_budget`. */
@@ -231,46 +251,7 @@ export class SelectionCore implements Pool, BookingOwner {
     islTokens: number,
     effectivePrefillTokens: number,
   ): PoolBooking {
-    this.#requestIds.claim(requestId);
-    const { kernel } = this;
-    const n = sequenceHashes.length;
-    const { names } = kernel.roomForEvent(n);
-    if (sequenceHashes instanceof BigUint64Array) names.set(sequenceHashes);
-    else for (let i = 0; i < n; i++) names[i] = parseU64(sequenceHashes[i], `sequenceHashes[${i}]`);
-    const id = kernel.exports.reserve(rank.slot, n, effectivePrefillTokens);
-    if (id === 0) throw budgetError("another booking");
-    return this.#booked(requestId, rank, id, kernel.exports.bookingGeneration(id), islTokens, 0);
-  }
-
-  // A booking's verbs are never refused: while components of the policy run they wait for the end of the decision.
-
-  bookingPrefillComplete(booking: PoolBooking): void {
-    const { kernel } = this;
-    if (kernel.isHeld) {
-      kernel.postpone(() => this.bookingPrefillComplete(booking));
-      return;
-    }
-    kernel.exports.bookingPrefillComplete(booking.id, booking.generation);
-    this.onRoom?.(booking.slot);
-  }
-
-  bookingOutputBlocks(booking: PoolBooking, more: number, fraction: number | undefined): void {
-    if (fraction !== undefined && !(fraction >= 0 && fraction <= 1)) {
-      throw new WarmrouteError("invalid_request", `decayFraction must be from 0 to 1, not ${describe(fraction)}`, {
-        path: "decayFraction",
-      });
-    }
-    const { kernel } = this;
-    if (kernel.isHeld) kernel.postpone(() => this.bookingOutputBlocks(booking, more, fraction));
-    else kernel.exports.bookingOutputBlocks(booking.id, booking.generation, more, fraction ?? Number.NaN);
-  }
-
-  bookingFree(booking: PoolBooking): void {
-    const { kernel } = this;
-    this.#forget(booking);
-    if (kernel.isHeld) kernel.postpone(() => kernel.exports.bookingFree(booking.id, booking.generation));
-    else if (!kernel.failed) kernel.exports.bookingFree(booking.id, booking.generation);
-    this.onRoom?.(booking.slot);
+    return this.#bookings.reserve(requestId, rank, sequenceHashes, islTokens, effectivePrefillTokens);
   }
 
   // ---- state
@@ -307,26 +288,16 @@ export class SelectionCore implements Pool, BookingOwner {
     this.kernel.assertFree();
     this.ranks.move(kernel, slots);
     this.kernel = kernel;
-    if (taken) this.#adoptBookings(taken);
-    else for (const booking of this.bookings) booking.slot = slots.get(booking.slot)!;
+    if (taken) this.#bookings.adopt(taken.bookings, taken.slots);
+    else this.#bookings.moved(slots);
     for (const [before, now] of slots) if (before !== now) this.#slotReleased(before);
-    this.onRoom?.();
+    this.queue.changed();
   }
 
-  #adoptBookings(taken: { bookings: readonly BookingState[]; slots: ReadonlyMap<number, number> }): void {
-    const before = new Map(this.bookings.map((booking) => [booking.requestId, booking]));
-    for (const booking of before.values()) this.#forget(booking);
-    for (const state of taken.bookings) {
-      const slot = taken.slots.get(state.slot);
-      if (slot === undefined) continue;
-      const rank = this.ranks.at(slot);
-      const { requestId, id, generation, inputTokens, expectedOutputTokens } = state;
-      const old = before.get(requestId);
-      if (old) this.#requestIds.set(old);
-      const booking = old ?? this.#booked(requestId, rank, id, generation, inputTokens, expectedOutputTokens);
-      booking.resume({ ...state, slot }, rank.name);
-    }
-    for (const booking of before.values()) if (!booking.live) booking.lost(workerGone("has another state now"));
+  /** Answers every waiting request with this error, and ends every live one. */
+  end(error: WarmrouteError): void {
+    this.queue.close(error);
+    for (const booking of this.bookings) booking.abort(error);
   }
 
   /** Closes the policy, once; the pool must not be used any more. Never rejects: what the policy throws is logged. */

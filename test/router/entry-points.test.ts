@@ -33,7 +33,7 @@ test("every call of a router that answers where to go has its row", () => {
   expect(Object.keys(routerCalls).sort()).toEqual(decides.sort());
   const others = [
     ...["addWorker", "applyEvent", "booking", "close", "constructor", "freeAll", "loads", "removeBlocks"],
-    ...["busyThresholds", "setAvailable", "setOverloaded"],
+    ...["busyThresholds", "decisions", "setAvailable", "setOverloaded"],
     ...["removeWorker", "restore", "serveAt", "snapshot", "stats", "storeBlocks", "workers"],
   ];
   const methods = Object.getOwnPropertyNames(library.KvRouter.prototype);

@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.js";
+import { armTimer, type Clock } from "../../core/clock.js";
 import type { Logger } from "../../core/log.js";
 import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
 import type { RequestLifecycle } from "./lifecycle.js";
@@ -103,11 +103,11 @@ export class EventDelivery {
   #wait(answer: unknown, ends: RequestLifecycle | undefined): void {
     const { clock, timeoutMs } = this.#options;
     let over = false;
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stopTimer = timeoutMs === undefined ? undefined : armTimer(clock, () => this.#expire(), timeoutMs);
     const end = (count: () => void) => {
       if (over) return;
       over = true;
-      clearTimeout(timer);
+      stopTimer?.();
       this.#abandon = undefined;
       count();
       this.#end(ends);
@@ -116,7 +116,6 @@ export class EventDelivery {
     };
     this.#abandon = () => end(() => this.abandoned++);
     this.#pendingSince = clock.now();
-    if (timeoutMs !== undefined) timer = setTimeout(() => this.#expire(), timeoutMs);
     new Promise((resolve) => resolve(answer)).then(
       () => end(() => this.delivered++),
       (error) => end(() => this.#fail(error)),

@@ -1,3 +1,4 @@
+import { armTimer, type Clock } from "../../core/clock.js";
 import { timedOut } from "./faults.js";
 import type { RequestLifecycle } from "./lifecycle.js";
 
@@ -14,8 +15,10 @@ const HEARTBEAT_MS = 100;
 export class PendingClassification {
   readonly #lifecycle: RequestLifecycle;
   readonly #signal: AbortSignal | undefined;
-  readonly #heartbeat: ReturnType<typeof setInterval>;
-  readonly #timeout: ReturnType<typeof setTimeout> | undefined;
+  readonly #clock: Clock;
+  readonly #look: (pending: PendingClassification) => void;
+  readonly #stopTimeout: (() => void) | undefined;
+  #stopHeartbeat: () => void;
   readonly #onAbort = () => {
     this.stop(this.#signal!.reason);
     this.#lifecycle.aborted();
@@ -27,17 +30,25 @@ export class PendingClassification {
   #wake = () => {};
   #reject: (reason: unknown) => void = () => {};
 
+  readonly #beat = () => {
+    this.#stopHeartbeat = armTimer(this.#clock, this.#beat, HEARTBEAT_MS);
+    this.#look(this);
+  };
+
   /** `look` is called again and again while it waits. */
   constructor(
     lifecycle: RequestLifecycle,
     signal: AbortSignal | undefined,
+    clock: Clock,
     timeoutMs: number | undefined,
     look: (pending: PendingClassification) => void,
   ) {
     this.#lifecycle = lifecycle;
     this.#signal = signal;
-    this.#heartbeat = setInterval(() => look(this), HEARTBEAT_MS);
-    if (timeoutMs !== undefined) this.#timeout = setTimeout(() => this.stop(timedOut()), timeoutMs);
+    this.#clock = clock;
+    this.#look = look;
+    this.#stopHeartbeat = armTimer(clock, this.#beat, HEARTBEAT_MS);
+    if (timeoutMs !== undefined) this.#stopTimeout = armTimer(clock, () => this.stop(timedOut()), timeoutMs);
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener("abort", this.#onAbort);
   }
@@ -95,8 +106,8 @@ export class PendingClassification {
   /** Nothing is waited for any more. */
   end(): void {
     this.#over = true;
-    clearInterval(this.#heartbeat);
-    clearTimeout(this.#timeout);
+    this.#stopHeartbeat();
+    this.#stopTimeout?.();
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }

@@ -181,8 +181,8 @@ export class ClassifierRunner implements LifecycleOwner {
     signal: AbortSignal | undefined,
     called?: PluginCall,
   ): Promise<ClassifyOverrides> {
-    const { classifyTimeoutMs } = this.#options;
-    const pending = new PendingClassification(lifecycle, signal, classifyTimeoutMs, (pending) => {
+    const { clock, classifyTimeoutMs } = this.#options;
+    const pending = new PendingClassification(lifecycle, signal, clock, classifyTimeoutMs, (pending) => {
       this.#events.checkTime();
       // On workerd whoever should have waked it may be gone.
       if (this.#mayCall(lifecycle)) pending.wake();

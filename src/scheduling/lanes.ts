@@ -1,0 +1,39 @@
+import { type AffinityTarget, affinityOf, bindingOf, isWithin } from "./binding.js";
+import { exclusionOf, readConstraints } from "./eligibility.js";
+import type { Pool, PoolRequest } from "./pool.js";
+import type { LaneKey } from "./queue/contract.js";
+
+/** The lane that a request waits in: one for all that may go to the same ranks. Throws `invalid_request`. */
+export function laneOf(pool: Pool, request: PoolRequest): LaneKey {
+  return { key: keyOf(pool, request), slots: () => slotsFor(pool, request) };
+}
+
+function keyOf(pool: Pool, request: PoolRequest): string {
+  const constraints = readConstraints(request, pool.ranks);
+  const affinity = affinityOf(request);
+  const bound = boundTo(pool, request, affinity);
+  const allowed = constraints?.allowed && [...constraints.allowed].sort();
+  const required = [...new Set(constraints?.required)].sort();
+  const lora = constraints?.lora ?? null;
+  if (!bound && !allowed && required.length === 0 && lora === null) return "";
+  return JSON.stringify([bound, allowed ?? null, required, lora]);
+}
+
+/** Where the request would like to go, as far as that may bind it, now or once the rank is there. */
+function boundTo(pool: Pool, request: PoolRequest, affinity: AffinityTarget | undefined): unknown[] | null {
+  const { pinnedWorker } = request;
+  if (pinnedWorker) return ["pinned", String(pinnedWorker.workerId), pinnedWorker.dpRank ?? 0];
+  if (!affinity || request.softAffinity || !pool.policy.exclusiveAffinity) return null;
+  return ["affinity", affinity.workerId, affinity.dpRank ?? null];
+}
+
+/** Ranks that may take the request as the pool is now, in row order. */
+function slotsFor(pool: Pool, request: PoolRequest): number[] {
+  const constraints = readConstraints(request, pool.ranks);
+  const binding = bindingOf(pool, request, affinityOf(request), constraints);
+  const slots: number[] = [];
+  for (const rank of pool.ranks) {
+    if (isWithin(rank, binding) && exclusionOf(rank, constraints) === undefined) slots.push(rank.slot);
+  }
+  return slots;
+}
