@@ -62,6 +62,7 @@ export const errorCodes = {
   snapshot_truncated: [400, "The bytes were cut; make a new snapshot."],
   snapshot_mismatch: [400, "Restore what the snapshot has, into a router that fits it; the message says what differs."],
   snapshot_corrupt: [400, "The snapshot's content contradicts itself; make a new one."],
+  queue_rejected: [429, "The class's queue is full; retry later, or raise its queue limits in the policy file."],
   deadline_exceeded: [429, "The request was due before it could be served; retry with more time."],
   classify_timeout: [429, "The request classifier did not answer in time; retry later, or raise classify_timeout_ms."],
   classify_pending_limit: [

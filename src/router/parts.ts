@@ -70,17 +70,19 @@ export class RouterParts {
     this.plugins = bundleOf(options);
     const seed = seedOf(options);
     const { model, config, plugins, clock, log, ownNames, requestIds } = this;
+    const profile = profileOf(plugins.profiles, model, config);
     this.pools = new Pools({
       ...{ model, blockSize, config, ownNames, seed, clock, log, requestIds },
       sweep: () => this.leases.sweep(clock.now()),
       prefillLoadModel: options.prefillLoadModel,
+      classes: profile.policyClasses,
       maxRanks: options.maxRanks,
       budgetBytes: options.memoryBudgetBytes,
       wantsEvents: options.config?.useKvEvents === true,
       factory: selectionFactory(plugins),
     });
     this.workers = new WorkerTable(this.pools);
-    const classes = new PolicyClasses(profileOf(plugins.profiles, model, config));
+    const classes = new PolicyClasses(profile);
     const random = new Random(poolSeed(seed, `${model}/classifier`));
     try {
       this.serveAt(entryPoint);

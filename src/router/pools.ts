@@ -4,6 +4,7 @@ import type { Logger } from "../core/log.js";
 import type { WorkerRole } from "../core/types.js";
 import { Kernel } from "../kernel/kernel.js";
 import { defaultBudget } from "../kernel/module.js";
+import type { PolicyClass } from "../plugins/policy/contract.js";
 import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
 import { type BusyThresholds, thresholdsOf } from "../scheduling/overload.js";
 import { createPool } from "../scheduling/policy-factory.js";
@@ -30,6 +31,7 @@ export interface PoolSettings {
   readonly requestIds: RequestIds;
   readonly sweep: () => void;
   readonly prefillLoadModel: PrefillLoadModel | undefined;
+  readonly classes: readonly PolicyClass[];
   readonly factory: WorkerSelectionFactory;
 }
 
@@ -52,11 +54,12 @@ export class Pools {
     const name = nameOf(routingGroup, role);
     const found = this.#pools.get(name);
     if (found) return found;
-    const { config, requestIds, factory, clock, log, model, wantsEvents, sweep, prefillLoadModel } = this.#settings;
+    const { config, requestIds, factory, clock, log, model, wantsEvents, sweep, prefillLoadModel, classes } =
+      this.#settings;
     const kernel = this.kernel(name);
     const partition = { model, routingGroup };
     const made = createPool({
-      ...{ kernel, config, role, requestIds, factory, partition, clock, log, sweep },
+      ...{ kernel, config, role, requestIds, factory, partition, clock, log, sweep, classes },
       ...(prefillLoadModel && { prefillLoadModel }),
     });
     try {

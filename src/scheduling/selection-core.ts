@@ -7,6 +7,7 @@ import { consoleLogger, type Logger, quietLogger } from "../core/log.js";
 import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
+import type { PolicyClass } from "../plugins/policy/contract.js";
 import { WorkerInputs } from "../plugins/worker-selection/components.js";
 import { KernelPolicy, type KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
@@ -39,6 +40,8 @@ export interface SelectionCoreOptions {
   /** Ends what is over on the router's clock, as leases are. Called before loads are read. */
   sweep?: () => void;
   prefillLoadModel?: PrefillLoadModel;
+  /** The classes of the profile; requests of others may come too. */
+  classes?: readonly PolicyClass[];
 }
 
 /** How often a waiting request looks whether something changed that nobody told (spec: scheduling.md §5.6). */
@@ -96,6 +99,7 @@ export class SelectionCore implements Pool {
     this.queue = new PoolQueue({
       pool: new PoolLoads(this),
       clock: this.clock,
+      classes: options.classes ?? [],
       strictPriorityMaxWaitMs: this.config.strictPriorityMaxWaitSecs * 1000,
       recheckMs: options.prefillLoadModel ? modelledRecheckMs : recheckMs,
     });

@@ -1,0 +1,44 @@
+import type { Parked } from "./contract.js";
+import type { HeapEntry } from "./heap.js";
+import type { Lane } from "./lane.js";
+
+/** A request that waits. */
+export interface Waiter extends HeapEntry {
+  readonly parked: Parked;
+  /** Where its class's queue policy puts it: larger goes first. */
+  readonly score: number;
+  /** The order in which requests were parked. */
+  readonly sequence: number;
+  readonly sinceMs: number;
+  readonly lane: Lane;
+  /** Later requests that went to ranks it could use while it was the first of its lane. */
+  bypassed: number;
+  /** Lets it go. */
+  go(): void;
+  /** Ends its wait with an error. */
+  refuse(error: unknown): void;
+}
+
+/** Whether `a` goes before `b` (spec: scheduling.md §5.3). */
+export function isBefore(a: Waiter, b: Waiter): boolean {
+  const [p, q] = [a.parked, b.parked];
+  if (p.strictPriority !== q.strictPriority) return p.strictPriority > q.strictPriority;
+  const due = p.dueAtMs ?? Number.POSITIVE_INFINITY;
+  const otherDue = q.dueAtMs ?? Number.POSITIVE_INFINITY;
+  if (due !== otherDue) return due < otherDue;
+  if (a.score !== b.score) return a.score > b.score;
+  return a.sequence < b.sequence;
+}
+
+/** Where the queue policy of its class puts a request. */
+export function scoreOf({ policyClass, priorityJump, ingressAtMs, costTokens }: Parked): number {
+  const jump = Math.max(0, priorityJump);
+  switch (policyClass.queuePolicy) {
+    case "fcfs":
+      return jump - ingressAtMs / 1000;
+    case "lcfs":
+      return jump + ingressAtMs / 1000;
+    case "wspt":
+      return (1 + jump) / costTokens;
+  }
+}
