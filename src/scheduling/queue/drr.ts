@@ -30,6 +30,11 @@ export class DeficitRoundRobin<C extends RingClass> {
     return at < 0 ? undefined : this.#ring[at];
   }
 
+  /** A request of a class left without its turn: a class without requests has no credit. */
+  left(ringClass: C): void {
+    if (ringClass.size === 0) this.#deficits[this.#ring.indexOf(ringClass)] = 0;
+  }
+
   /** A request of a class went at this cost. */
   took(ringClass: C, cost: number): void {
     const at = this.#ring.indexOf(ringClass);
@@ -50,9 +55,8 @@ export class DeficitRoundRobin<C extends RingClass> {
     let rounds = Number.POSITIVE_INFINITY;
     for (let i = 0; i < ring.length; i++) {
       const at = (this.#cursor + i) % ring.length;
-      const { size, quantum } = ring[at]!;
-      if (size === 0) deficits[at] = 0;
-      const cost = size === 0 ? undefined : ring[at]!.nextCost();
+      const { quantum } = ring[at]!;
+      const cost = ring[at]!.nextCost();
       if (cost === undefined) continue;
       if (cost > deficits[at]!) deficits[at]! += quantum;
       if (cost <= deficits[at]!) return at;

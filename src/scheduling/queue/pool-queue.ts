@@ -149,6 +149,7 @@ export class PoolQueue {
 
   #leave(queue: ClassQueue, waiter: Waiter, error: unknown): void {
     queue.remove(waiter);
+    this.#ring.left(queue);
     waiter.refuse(error);
     this.#wake();
   }
@@ -179,10 +180,13 @@ export class PoolQueue {
       this.#tell();
       for (let queue = this.#ring.next(); queue; queue = this.#ring.next()) {
         const waiter = queue.next()!;
+        if (isDue(waiter.parked, this.#clock.now())) {
+          this.#leave(queue, waiter, this.#late());
+          continue;
+        }
         queue.take(waiter);
         this.#ring.took(queue, waiter.parked.costTokens);
-        if (isDue(waiter.parked, this.#clock.now())) waiter.refuse(this.#late());
-        else waiter.go();
+        waiter.go();
       }
     } catch (error) {
       // The pool cannot say what its ranks do: nobody's turn would ever come.
@@ -209,12 +213,7 @@ export class PoolQueue {
   }
 
   #refuseAll(error: unknown): void {
-    for (const queue of this.#classes.values()) {
-      for (const waiter of [...queue]) {
-        queue.remove(waiter);
-        waiter.refuse(error);
-      }
-    }
+    for (const queue of this.#classes.values()) for (const waiter of [...queue]) this.#leave(queue, waiter, error);
   }
 
   stats(): QueueStats {

@@ -19,6 +19,8 @@ export interface Waiting {
 
 export class Oracle {
   waiting: Waiting[] = [];
+  /** Those that were due when their turn came. */
+  late: Waiting[] = [];
   readonly classes: readonly PolicyClass[];
   readonly loads: number[];
   readonly maxWaitMs: number;
@@ -83,7 +85,12 @@ export class Oracle {
 
   /** The next to go, taken out. */
   pop(): Waiting | undefined {
-    const chosen = this.choose();
+    let chosen = this.choose();
+    for (; chosen?.due !== undefined && chosen.due <= this.nowMs; chosen = this.choose()) {
+      const late = chosen;
+      this.waiting = this.waiting.filter((w) => w !== late);
+      this.late.push(late);
+    }
     if (!chosen) return undefined;
     const { policyClass } = chosen;
     const mine = this.waiting.filter((w) => w.policyClass === policyClass && w !== chosen);
