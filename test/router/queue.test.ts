@@ -18,9 +18,15 @@ async function setUp(options: Partial<RouterOptions> = {}, count = 2) {
     ...options,
   });
   let next = 0;
+  /** A booking that nobody holds is freed. */
+  const kept: Selection[] = [];
   const select = (more: object = {}, signal?: AbortSignal) => {
     const n = ++next;
-    return router.select({ requestId: `r${n}`, tokens: tokens(n), ...more }, signal ? { signal } : {});
+    const selecting = router.select({ requestId: `r${n}`, tokens: tokens(n), ...more }, signal ? { signal } : {});
+    return selecting.then((selection) => {
+      kept.push(selection);
+      return selection;
+    });
   };
   const pending = () => router.stats().queue.pending;
   const idle = () =>
