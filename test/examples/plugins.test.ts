@@ -240,10 +240,12 @@ describe("session-gate", () => {
 });
 
 describe("deadline", () => {
-  /** A router whose clock goes on this much whenever it is read: at ingress, and when the deadline is judged. */
-  const slow = (ms: number) => {
-    let now = 0;
-    return routerOf("deadline", 1, { clock: { now: () => (now += ms) } });
+  /** A router whose clock has gone on this much once it was read for the request, at its ingress. */
+  const slow = async (ms: number) => {
+    let reads = 0;
+    const router = await routerOf("deadline", 1, { clock: { now: () => (reads++ === 0 ? 0 : ms) } });
+    reads = 0;
+    return router;
   };
 
   test.each([
