@@ -70,8 +70,9 @@ export class ClassQueue implements RingClass {
   }
 
   /** The lane of a request, made if it is not there. */
-  laneOf({ lane, strictPriority }: Parked): Lane {
-    const key = `${strictPriority} ${lane.key}`;
+  #laneOf({ parked }: Waiter): Lane {
+    const { lane, strictPriority } = parked;
+    const key = keyOf(parked);
     let there = this.#lanes.get(key);
     if (!there) {
       there = new Lane(lane, strictPriority, this.#pool, this.isBusy);
@@ -80,16 +81,19 @@ export class ClassQueue implements RingClass {
     return there;
   }
 
-  add(waiter: Waiter): void {
-    waiter.lane.add(waiter);
+  /** Lets a request wait; answers whether it is the first of its lane to do so. */
+  add(waiter: Waiter): boolean {
+    const lane = this.#laneOf(waiter);
+    lane.add(waiter);
     this.#count(waiter, 1);
+    return lane.size === 1;
   }
 
   /** Takes out a request that waits here. */
   remove(waiter: Waiter): void {
-    const { lane, parked } = waiter;
+    const lane = this.#laneOf(waiter);
     lane.remove(waiter);
-    if (lane.size === 0) this.#lanes.delete(`${parked.strictPriority} ${parked.lane.key}`);
+    if (lane.size === 0) this.#lanes.delete(keyOf(waiter.parked));
     this.#count(waiter, -1);
   }
 
@@ -119,7 +123,7 @@ export class ClassQueue implements RingClass {
 
   /** Lets the request that `next` answered go ahead. */
   take(waiter: Waiter): void {
-    const { lane } = waiter;
+    const lane = this.#laneOf(waiter);
     this.#tiersTurn = false;
     const latest = this.#now() - this.#maxWaitMs;
     for (const other of this.#lanes.values()) {
@@ -157,3 +161,5 @@ export class ClassQueue implements RingClass {
     for (const lane of this.#lanes.values()) yield* lane.waiters();
   }
 }
+
+const keyOf = ({ strictPriority, lane }: Parked) => `${strictPriority} ${lane.key}`;

@@ -104,7 +104,6 @@ export class PoolQueue {
         ...{ parked, place: -1, bypassed: 0, sinceMs: nowMs },
         score: scoreOf(parked),
         sequence: this.#sequence++,
-        lane: queue.laneOf(parked),
         go: () => {
           end();
           try {
@@ -133,12 +132,12 @@ export class PoolQueue {
         const left = (parked.dueAtMs ?? Number.POSITIVE_INFINITY) - this.#clock.now();
         stopTimer = armTimer(this.#clock, look, Math.min(left, this.#recheckMs));
       };
-      queue.add(waiter);
+      const isNewLane = queue.add(waiter);
       this.#pending++;
       arm();
       signal?.addEventListener("abort", onAbort);
       // A new lane may find room where others of its class do not.
-      if (waiter.lane.size === 1) this.#wake();
+      if (isNewLane) this.#wake();
     });
   }
 

@@ -1,6 +1,5 @@
 import type { Parked } from "./contract.js";
 import type { HeapEntry } from "./heap.js";
-import type { Lane } from "./lane.js";
 
 /** A request that waits. */
 export interface Waiter extends HeapEntry {
@@ -10,7 +9,6 @@ export interface Waiter extends HeapEntry {
   /** The order in which requests were parked. */
   readonly sequence: number;
   readonly sinceMs: number;
-  readonly lane: Lane;
   /** Later requests that went to ranks it could use while it was the first of its lane. */
   bypassed: number;
   /** Lets it go. */
