@@ -39,6 +39,11 @@ export interface Exports {
   ): void;
   pickRow(temperature: number): number;
   randomSeed(seed: bigint): void;
+  namesArea(blocks: number): number;
+  reserve(slot: number, blocks: number, prefillTokens: number): number;
+  bookingGeneration(id: number): number;
+  bookingFree(id: number, generation: number): number;
+  counter(which: number): number;
 }
 
 type Hash = (

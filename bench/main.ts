@@ -5,9 +5,11 @@ import { heading, line } from "./report.js";
 import { bytesSuite } from "./rows/bytes.js";
 import { churnSuite } from "./rows/churn.js";
 import { hashSuite } from "./rows/hash.js";
+import { loadSuite } from "./rows/load.js";
 import { lookupSuites } from "./rows/lookup.js";
 import { lookupSelfSuites } from "./rows/lookup-self.js";
 import { pluginsSuite } from "./rows/plugins.js";
+import { queueSuite } from "./rows/queue.js";
 import { requestSuite } from "./rows/request.js";
 import { selectSuite } from "./rows/select.js";
 import { sizeSuite } from "./rows/size.js";
@@ -32,6 +34,8 @@ const suites: readonly Suite[] = [
   churnSuite,
   selectSuite,
   requestSuite,
+  loadSuite,
+  queueSuite,
   pluginsSuite,
 ];
 

@@ -30,11 +30,18 @@ export class Heap<T extends HeapEntry> {
   /** Takes out an entry that is in this heap. */
   remove(entry: T): void {
     const { place } = entry;
-    const last = this.#entries.pop()!;
+    const entries = this.#entries;
+    const last = entries.pop()!;
     entry.place = -1;
     if (last === entry) return;
-    this.#up(last, place);
-    this.#down(last, last.place);
+    // The hole goes down to a leaf: half the comparisons of letting the last entry sink from there.
+    let hole = place;
+    for (let below = 2 * hole + 1; below < entries.length; below = 2 * hole + 1) {
+      if (below + 1 < entries.length && this.#before(entries[below + 1]!, entries[below]!)) below++;
+      this.#put(entries[below]!, hole);
+      hole = below;
+    }
+    this.#up(last, hole);
   }
 
   #up(entry: T, from: number): void {
@@ -44,20 +51,6 @@ export class Heap<T extends HeapEntry> {
       if (!this.#before(entry, parent)) break;
       this.#put(parent, place);
       place = (place - 1) >> 1;
-    }
-    this.#put(entry, place);
-  }
-
-  #down(entry: T, from: number): void {
-    const entries = this.#entries;
-    let place = from;
-    for (;;) {
-      let below = 2 * place + 1;
-      if (below >= entries.length) break;
-      if (below + 1 < entries.length && this.#before(entries[below + 1]!, entries[below]!)) below++;
-      if (!this.#before(entries[below]!, entry)) break;
-      this.#put(entries[below]!, place);
-      place = below;
     }
     this.#put(entry, place);
   }

@@ -102,6 +102,8 @@ export class PoolQueue {
       };
       const waiter: Waiter = {
         ...{ parked, place: -1, bypassed: 0, sinceMs: nowMs },
+        tier: parked.strictPriority,
+        dueAtMs: parked.dueAtMs ?? Number.POSITIVE_INFINITY,
         score: scoreOf(parked),
         sequence: this.#sequence++,
         go: () => {

@@ -4,6 +4,10 @@ import type { HeapEntry } from "./heap.js";
 /** A request that waits. */
 export interface Waiter extends HeapEntry {
   readonly parked: Parked;
+  /** Its strict priority: larger goes first. */
+  readonly tier: number;
+  /** Infinity where it has no due time. */
+  readonly dueAtMs: number;
   /** Where its class's queue policy puts it: larger goes first. */
   readonly score: number;
   /** The order in which requests were parked. */
@@ -19,11 +23,8 @@ export interface Waiter extends HeapEntry {
 
 /** Whether `a` goes before `b` (spec: scheduling.md §5.3). */
 export function isBefore(a: Waiter, b: Waiter): boolean {
-  const [p, q] = [a.parked, b.parked];
-  if (p.strictPriority !== q.strictPriority) return p.strictPriority > q.strictPriority;
-  const due = p.dueAtMs ?? Number.POSITIVE_INFINITY;
-  const otherDue = q.dueAtMs ?? Number.POSITIVE_INFINITY;
-  if (due !== otherDue) return due < otherDue;
+  if (a.tier !== b.tier) return a.tier > b.tier;
+  if (a.dueAtMs !== b.dueAtMs) return a.dueAtMs < b.dueAtMs;
   if (a.score !== b.score) return a.score > b.score;
   return a.sequence < b.sequence;
 }
