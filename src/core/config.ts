@@ -32,9 +32,9 @@ export interface KvRouterConfig {
   routerAssumeKvReuse: boolean;
   /** Charge prompt tokens until prefill completes. */
   routerTrackPrefillTokens: boolean;
-  /** Without events: seconds that a routed prompt counts as cached, where the worker's `totalKvBlocks` is unknown. */
+  /** Not in force yet. Without events: seconds that a routed prompt counts as cached, where the worker's `totalKvBlocks` is unknown. */
   routerTtlSecs: number;
-  /** Beside events: seconds that a routed prompt counts as cached until events confirm it; off unless given. */
+  /** Not in force yet. Beside events: seconds that a routed prompt counts as cached until events confirm it; off unless given. */
   routerPredictedTtlSecs?: number;
   /** Ends a booking that shows no progress for so many seconds, counted as expired; 0 never does. */
   activeRequestExpirySecs: number;
