@@ -11,8 +11,7 @@ import type { RequestLifecycle } from "../scheduling/classifier/lifecycle.js";
 import type { ClassifyOverrides } from "../scheduling/classifier/overrides.js";
 import type { ClassifierRunner } from "../scheduling/classifier/runner.js";
 import type { DecisionLog } from "../scheduling/decision-log.js";
-import { laneOf } from "../scheduling/lanes.js";
-import type { PolicyClasses } from "../scheduling/policy-class.js";
+import { mayQueue, type PolicyClasses } from "../scheduling/policy-class.js";
 import type { PoolRequest } from "../scheduling/pool.js";
 import type { LaneKey, Parked } from "../scheduling/queue/contract.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
@@ -135,8 +134,8 @@ export class Admission implements Reselecting {
       assertWanted(logical, signal);
       const policyClass = this.#classOf(core, request, overrides?.policyClass);
       const asked = poolRequest(logical, overrides);
-      if (mayWait(policyClass)) {
-        const lane = laneOf(core, asked);
+      if (mayQueue(policyClass)) {
+        const lane = core.lanes.of(asked);
         if (core.queue.mustWait(policyClass, lane)) {
           return this.#wait({ logical, asked, policyClass, signal }, lane, overrides);
         }
@@ -239,7 +238,3 @@ function assertWanted({ lifecycle }: LogicalRequest, signal: AbortSignal | undef
   if (!lifecycle || lifecycle.live) return;
   throw new WarmrouteError("lifecycle_ended", "the request ended before a worker was chosen for it");
 }
-
-/** A class without a threshold never waits. */
-const mayWait = ({ prefillBusyThreshold, prefillBusyThresholdFrac }: PolicyClass) =>
-  prefillBusyThreshold !== undefined || prefillBusyThresholdFrac !== undefined;

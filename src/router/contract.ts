@@ -245,6 +245,8 @@ export interface RouterStats {
   bookings: { live: number; forgotten: number; expired: number };
   /** `unknownClasses`: requests whose caller named a class that is none. */
   queue: QueueStats & { unknownClasses: number };
+  /** Sessions that have a rank or live requests, those idle for too long, and those that made room; absent without affinity. */
+  sessions?: { known: number; expired: number; evicted: number };
   /** Absent without a classifier. */
   classifier?: ClassifierStats;
   decisions: number;

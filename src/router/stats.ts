@@ -23,9 +23,24 @@ export function statsOf(
     },
     bookings: { live: requestIds.size, forgotten: handles.forgotten, expired: leases.expired },
     queue: { ...queueStats(cores.map(({ queue }) => queue.stats())), unknownClasses: admission.unknownClasses },
+    ...sessionStats(cores),
     ...(classifier && { classifier: classifier.stats() }),
     decisions: sum((core) => core.decisions),
   };
+}
+
+/** The sessions of all pools; nothing without affinity. */
+function sessionStats(cores: readonly SelectionCore[]): Pick<RouterStats, "sessions"> {
+  const sessions = { known: 0, expired: 0, evicted: 0 };
+  let any = false;
+  for (const { affinity } of cores) {
+    if (!affinity) continue;
+    any = true;
+    sessions.known += affinity.size;
+    sessions.expired += affinity.expired;
+    sessions.evicted += affinity.evicted;
+  }
+  return any ? { sessions } : {};
 }
 
 /** The figures of all queues together. */

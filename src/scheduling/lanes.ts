@@ -3,9 +3,33 @@ import { exclusionOf, readConstraints } from "./eligibility.js";
 import type { Pool, PoolRequest } from "./pool.js";
 import type { LaneKey } from "./queue/contract.js";
 
-/** The lane that a request waits in: one for all that may go to the same ranks. Throws `invalid_request`. */
-export function laneOf(pool: Pool, request: PoolRequest): LaneKey {
-  return { key: keyOf(pool, request), slots: () => slotsFor(pool, request) };
+/** The lanes that the requests of a pool wait in: one for all that may go to the same ranks. */
+export class Lanes {
+  readonly #pool: Pool;
+  /** Of requests that may go anywhere. */
+  readonly #free: LaneKey;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+    let slots: readonly number[] = [];
+    let topology = Number.NaN;
+    this.#free = {
+      key: "",
+      slots: () => {
+        if (topology !== pool.ranks.topology) {
+          topology = pool.ranks.topology;
+          slots = slotsFor(pool, {});
+        }
+        return slots;
+      },
+    };
+  }
+
+  /** Throws `invalid_request`. */
+  of(request: PoolRequest): LaneKey {
+    const key = keyOf(this.#pool, request);
+    return key === "" ? this.#free : { key, slots: () => slotsFor(this.#pool, request) };
+  }
 }
 
 function keyOf(pool: Pool, request: PoolRequest): string {
@@ -28,7 +52,7 @@ function boundTo(pool: Pool, request: PoolRequest, affinity: AffinityTarget | un
 }
 
 /** Ranks that may take the request as the pool is now, in row order. */
-function slotsFor(pool: Pool, request: PoolRequest): number[] {
+function slotsFor(pool: Pool, request: Omit<PoolRequest, "tokens">): number[] {
   const constraints = readConstraints(request, pool.ranks);
   const binding = bindingOf(pool, request, affinityOf(request), constraints);
   const slots: number[] = [];

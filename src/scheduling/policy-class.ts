@@ -26,6 +26,10 @@ export function profileOf(profiles: PolicyProfiles | undefined, model: string, c
   return profiles?.models.get(model) ?? profiles?.profile ?? syntheticProfile(config);
 }
 
+/** Whether requests of a class ever queue: without a threshold they do not. */
+export const mayQueue = ({ prefillBusyThreshold, prefillBusyThresholdFrac }: PolicyClass): boolean =>
+  prefillBusyThreshold !== undefined || prefillBusyThresholdFrac !== undefined;
+
 /** The classes of one profile, by the names that requests may use: explicit classes and families. */
 export class PolicyClasses {
   readonly #explicit = new Map<string, PolicyClass>();

@@ -2,7 +2,6 @@ import { type Clock, systemClock } from "../core/clock.js";
 import type { KvRouterConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { disown, isPromise } from "../core/foreign.js";
-import type { U64Input } from "../core/ids.js";
 import { consoleLogger, type Logger, quietLogger } from "../core/log.js";
 import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
@@ -17,6 +16,7 @@ import { CacheContents } from "./cache-contents.js";
 import { closePolicy } from "./close-policy.js";
 import { Decider } from "./decider.js";
 import { refusalOf } from "./explain.js";
+import { Lanes } from "./lanes.js";
 import { Overload } from "./overload.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
 import { PoolBookings } from "./pool-bookings.js";
@@ -69,6 +69,7 @@ export class SelectionCore implements Pool {
   decisions = 0;
   /** Where requests wait for a rank that has room. */
   readonly queue: PoolQueue;
+  readonly lanes: Lanes;
   /** Where each session is; undefined unless the configuration asks for it. */
   readonly affinity: SessionAffinity | undefined;
   readonly #requestIds: RequestIds;
@@ -96,6 +97,7 @@ export class SelectionCore implements Pool {
     this.#prefillModel = options.prefillLoadModel && new PrefillModel(options.prefillLoadModel, this.#log);
     const { sessionAffinityTtlSecs: ttlSecs } = this.config;
     this.affinity = ttlSecs ? new SessionAffinity({ clock: this.clock, ttlMs: ttlSecs * 1000 }) : undefined;
+    this.lanes = new Lanes(this);
     this.queue = new PoolQueue({
       pool: new PoolLoads(this),
       clock: this.clock,
@@ -248,14 +250,8 @@ export class SelectionCore implements Pool {
   }
 
   /** Books without a selection. Throws `duplicate_request`, `invalid_request` or `memory_budget`. */
-  reserve(
-    requestId: string,
-    rank: PoolRank,
-    sequenceHashes: BigUint64Array | readonly U64Input[],
-    islTokens: number,
-    effectivePrefillTokens: number,
-  ): PoolBooking {
-    return this.#bookings.reserve(requestId, rank, sequenceHashes, islTokens, effectivePrefillTokens);
+  reserve(...booked: Parameters<PoolBookings["reserve"]>): PoolBooking {
+    return this.#bookings.reserve(...booked);
   }
 
   // ---- state

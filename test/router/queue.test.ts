@@ -61,16 +61,21 @@ describe("a request waits while every rank is busy", () => {
     expect(clock.armed).toBe(0);
   });
 
-  test("each trigger lets it go: a booking that ends, a worker that comes, a worker that goes, other thresholds", async () => {
-    for (const trigger of ["free", "abort", "add", "remove"]) {
+  test("each trigger lets it go: a booking that ends, a worker that comes or goes, an overload that ends", async () => {
+    for (const trigger of ["free", "abort", "add", "remove", "overload", "available"]) {
       const { select, router } = await setUp({}, 1);
       const first = await select();
+      if (trigger === "overload" || trigger === "available") router.addWorker({ workerId: 2 });
+      if (trigger === "overload") router.setOverloaded([{ workerId: 2 }]);
+      if (trigger === "available") router.setAvailable([1]);
       const second = select();
       expect(await stateOf(second)).toBe("waits");
       if (trigger === "free") first.booking.free();
       if (trigger === "abort") first.booking.abort();
       if (trigger === "add") router.addWorker({ workerId: 2 });
       if (trigger === "remove") router.removeWorker(1);
+      if (trigger === "overload") router.setOverloaded([]);
+      if (trigger === "available") router.setAvailable(null);
       expect(await stateOf(second)).toBe(trigger === "remove" ? "no_endpoints" : "selected");
     }
   });

@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { longestTimerMs } from "../../core/clock.js";
 import { WarmrouteError } from "../../core/errors.js";
 import { checkFields, fieldsOf, readGraceMs } from "../../core/fields.js";
 import { describe } from "../../core/ids.js";
@@ -28,8 +29,6 @@ const fields = fieldsOf<ServerOptions>({ fetch: "call", port: "any", host: "any"
 
 /** How often a server that closes looks for connections that have become idle. */
 const idleCheckMs = 50;
-/** Node fires longer ones at once. */
-const longestTimerMs = 2 ** 31 - 1;
 
 /**
  * Serves a universal handler over HTTP. Rejects with `invalid_config` naming the option, `port_in_use` when the port

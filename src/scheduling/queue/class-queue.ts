@@ -44,6 +44,7 @@ export class ClassQueue implements RingClass {
 
   /** Whether requests wait for one of a lane's ranks, which are `slots`. */
   waitsFor({ key }: LaneKey, slots: readonly number[]): boolean {
+    if (this.size === 0) return false;
     const lanes = [...this.#lanes.values()];
     if (lanes.some((lane) => lane.key === key)) return true;
     const ranks = new Set(slots);
@@ -71,11 +72,10 @@ export class ClassQueue implements RingClass {
 
   /** The lane of a request, made if it is not there. */
   #laneOf({ parked }: Waiter): Lane {
-    const { lane, strictPriority } = parked;
     const key = keyOf(parked);
     let there = this.#lanes.get(key);
     if (!there) {
-      there = new Lane(lane, strictPriority, this.#pool, this.isBusy);
+      there = new Lane(parked.lane, this.#pool, this.isBusy);
       this.#lanes.set(key, there);
     }
     return there;
@@ -118,7 +118,7 @@ export class ClassQueue implements RingClass {
     let best: Waiter | undefined;
     for (const { first } of open) if (!best || isBefore(first!, best)) best = first!;
     if (!best || this.#tiersTurn) return best;
-    return this.#overdue(open, best.parked.strictPriority) ?? best;
+    return this.#overdue(open, best.tier) ?? best;
   }
 
   /** Lets the request that `next` answered go ahead. */
@@ -129,8 +129,7 @@ export class ClassQueue implements RingClass {
     for (const other of this.#lanes.values()) {
       const { first } = other;
       if (first === waiter || !isBefore(first!, waiter)) continue;
-      if (first!.parked.strictPriority > waiter.parked.strictPriority && waiter.sinceMs <= latest)
-        this.#tiersTurn = true;
+      if (first!.tier > waiter.tier && waiter.sinceMs <= latest) this.#tiersTurn = true;
       else if (lane.sharesWith(other.slots)) first!.bypassed++;
     }
     this.remove(waiter);
@@ -150,8 +149,8 @@ export class ClassQueue implements RingClass {
   #overdue(lanes: readonly Lane[], tier: number): Waiter | undefined {
     const latest = this.#now() - this.#maxWaitMs;
     let oldest: Waiter | undefined;
-    for (const { oldest: waiter, strictPriority } of lanes) {
-      if (strictPriority >= tier || waiter!.sinceMs > latest) continue;
+    for (const { oldest: waiter } of lanes) {
+      if (waiter!.tier >= tier || waiter!.sinceMs > latest) continue;
       if (!oldest || waiter!.sequence < oldest.sequence) oldest = waiter!;
     }
     return oldest;

@@ -4,7 +4,6 @@ import { isBefore, type Waiter } from "./waiter.js";
 
 /** The waiting requests of one class and one strict tier that may go to the same ranks. */
 export class Lane {
-  readonly strictPriority: number;
   readonly #key: LaneKey;
   readonly #pool: QueuePool;
   readonly #isBusy: (slot: number) => boolean;
@@ -14,11 +13,10 @@ export class Lane {
   #slots: ReadonlySet<number> = new Set();
   #topology = Number.NaN;
   /** Slots that may have room, of those above; all while undefined. */
-  #unsure: number[] | undefined;
+  #unsure: Set<number> | undefined;
 
-  constructor(key: LaneKey, strictPriority: number, pool: QueuePool, isBusy: (slot: number) => boolean) {
+  constructor(key: LaneKey, pool: QueuePool, isBusy: (slot: number) => boolean) {
     this.#key = key;
-    this.strictPriority = strictPriority;
     this.#pool = pool;
     this.#isBusy = isBusy;
   }
@@ -54,7 +52,7 @@ export class Lane {
   /** The load of a rank changed; of any rank without a slot. */
   changed(slot?: number): void {
     if (slot === undefined) this.#unsure = undefined;
-    else if (this.#unsure && this.slots.has(slot)) this.#unsure.push(slot);
+    else if (this.slots.has(slot)) this.#unsure?.add(slot);
   }
 
   /** Ranks that may take the lane's requests, as the pool is now. */
@@ -73,7 +71,7 @@ export class Lane {
     if (slots.size === 0) return true;
     for (const slot of this.#unsure ?? slots) if (!this.#isBusy(slot)) return true;
     // Until one of its ranks changes.
-    this.#unsure = [];
+    this.#unsure = new Set();
     return false;
   }
 

@@ -1,6 +1,7 @@
 import { armTimer, type Clock } from "../../core/clock.js";
 import { WarmrouteError } from "../../core/errors.js";
 import type { PolicyClass } from "../../plugins/policy/contract.js";
+import { mayQueue } from "../policy-class.js";
 import { ClassQueue } from "./class-queue.js";
 import type { LaneKey, Parked, QueuePool, QueueStats } from "./contract.js";
 import { DeficitRoundRobin } from "./drr.js";
@@ -64,11 +65,10 @@ export class PoolQueue {
 
   /**
    * Whether a newcomer must wait: each of its ranks is busy, or others of its class wait for one of them. Without a
-   * threshold, or a rank, never.
+   * threshold (see `mayQueue`), or a rank, never.
    */
   mustWait(policyClass: PolicyClass, lane: LaneKey): boolean {
-    const { prefillBusyThreshold, prefillBusyThresholdFrac } = policyClass;
-    if (prefillBusyThreshold === undefined && prefillBusyThresholdFrac === undefined) return false;
+    if (!mayQueue(policyClass)) return false;
     this.#pool.refresh();
     const slots = lane.slots();
     if (slots.length === 0) return false;
@@ -86,7 +86,8 @@ export class PoolQueue {
       if (this.#closed) throw this.#closed;
       signal?.throwIfAborted();
       const nowMs = this.#clock.now();
-      if (isDue(parked, nowMs)) throw this.#late();
+      const dueAtMs = parked.dueAtMs ?? Number.POSITIVE_INFINITY;
+      if (dueAtMs <= nowMs) throw this.#late();
       const queue = this.#of(parked.policyClass);
       try {
         queue.assertRoom();
@@ -102,8 +103,7 @@ export class PoolQueue {
       };
       const waiter: Waiter = {
         ...{ parked, place: -1, bypassed: 0, sinceMs: nowMs },
-        tier: parked.strictPriority,
-        dueAtMs: parked.dueAtMs ?? Number.POSITIVE_INFINITY,
+        ...{ tier: parked.strictPriority, dueAtMs },
         score: scoreOf(parked),
         sequence: this.#sequence++,
         go: () => {
@@ -124,15 +124,14 @@ export class PoolQueue {
         this.#leave(queue, waiter, signal!.reason);
       };
       const look = () => {
-        if (isDue(parked, this.#clock.now())) this.#leave(queue, waiter, this.#late());
+        if (dueAtMs <= this.#clock.now()) this.#leave(queue, waiter, this.#late());
         else {
           arm();
           this.changed();
         }
       };
       const arm = () => {
-        const left = (parked.dueAtMs ?? Number.POSITIVE_INFINITY) - this.#clock.now();
-        stopTimer = armTimer(this.#clock, look, Math.min(left, this.#recheckMs));
+        stopTimer = armTimer(this.#clock, look, Math.min(dueAtMs - this.#clock.now(), this.#recheckMs));
       };
       const isNewLane = queue.add(waiter);
       this.#pending++;
@@ -181,7 +180,7 @@ export class PoolQueue {
       this.#tell();
       for (let queue = this.#ring.next(); queue; queue = this.#ring.next()) {
         const waiter = queue.next()!;
-        if (isDue(waiter.parked, this.#clock.now())) {
+        if (waiter.dueAtMs <= this.#clock.now()) {
           this.#leave(queue, waiter, this.#late());
           continue;
         }
@@ -230,5 +229,3 @@ export class PoolQueue {
     };
   }
 }
-
-const isDue = ({ dueAtMs }: Parked, nowMs: number) => dueAtMs !== undefined && dueAtMs <= nowMs;
