@@ -4,7 +4,7 @@
 import { arenaBudget, arenaFavour, arenaInit, arenaInUse, arenaReserve, give, take } from "./memory/arena";
 import { extentsInit } from "./memory/extents";
 import { chainBlocks, hashBlocks } from "./hash/blocks";
-import { book, bookingCount, bookingsInit } from "./load/bookings";
+import { book, bookingBlocks, bookingCount, bookingsInit, predictionCount, predictionKeep } from "./load/bookings";
 import { NO_ROW, ranksInit, rowOf } from "./load/ranks";
 import {
   indexBlocksOf,
@@ -19,7 +19,7 @@ import {
 import { decidePrompt } from "./select/decide";
 import { prepareCandidates } from "./select/outside";
 import { randomSeed } from "./select/random";
-import { requestInit, matchColumns } from "./select/request";
+import { requestInit, matchColumns, predict as believe } from "./select/request";
 import {
   exportIndexBegin,
   exportIndexNeeds,
@@ -32,7 +32,15 @@ import { BAD_RECORD, MEMORY_BUDGET, OK, UNKNOWN_RANK } from "./status";
 // Verbs that need none of the areas below.
 export { localSeed } from "./hash/seed";
 export { xxh3_64 as xxh3 } from "./hash/xxh3";
-export { bookingFree, bookingOutputBlocks, bookingPrefillComplete, bookingSlot, rankRemove } from "./load/bookings";
+export {
+  believedBlocks,
+  bookingBlocks,
+  bookingFree,
+  bookingOutputBlocks,
+  bookingPrefillComplete,
+  bookingSlot,
+  rankRemove,
+} from "./load/bookings";
 export { bookingPrefillDuration, prefillClock } from "./load/prefills";
 export { bookingGeneration } from "./load/records";
 export { columnAddress as column, rankAdd, rankCount, rankFlags, rowOf, slotOf } from "./load/ranks";
@@ -152,7 +160,7 @@ export function prepare(inputs: u32): i32 {
 
 /** Fills the overlap columns for the `n` hashes of sequencesArea(); releaseColumns() empties them. */
 export function overlapOf(n: u32): void {
-  matchColumns(sequencesArea(), n);
+  matchColumns(sequencesArea(), n, false);
 }
 
 // ---- events: names and local hashes lie in namesArea() and localsArea()
@@ -182,6 +190,17 @@ function reserveAhead(): void {
 /** Books `n` sequence hashes of namesArea() on a rank; the booking's id, 0 when there is no room. */
 export function reserve(slot: u32, n: u32, prefillTokens: f64): u32 {
   return book(slot, load<usize>(names), n, 0, prefillTokens);
+}
+
+/** Predicts `n` sequence hashes of namesArea() on a rank; the answer row has the prediction. */
+export function predict(slot: u32, n: u32): void {
+  believe(slot, load<usize>(names), n);
+}
+
+/** Leaves at most the first `keep` blocks of a prediction; with 0, and where there is no room to do so, it ends. */
+export function predictionCut(id: u32, generation: u32, keep: u32): void {
+  const scratch = keep ? reachBlocks(names, bookingBlocks(id, generation)) : 0;
+  predictionKeep(id, generation, scratch ? keep : 0, scratch);
 }
 
 // ---- snapshots: whole records of one part, through recordsArea()
@@ -235,7 +254,7 @@ export function importEnd(): void {
 
 // ---- counters
 
-/** A figure of the pool: 0 held blocks, 1 bytes in use, 2 budget, 3 duplicates, 4 unknown removes, 5 live bookings. */
+/** A figure of the pool: 0 held blocks, 1 bytes in use, 2 budget, 3 duplicates, 4 unknown removes, 5 live bookings, 6 predictions. */
 export function counter(which: u32): f64 {
   switch (which) {
     case 0:
@@ -248,7 +267,9 @@ export function counter(which: u32): f64 {
       return <f64>indexDuplicates;
     case 4:
       return <f64>indexUnknownRemoves;
-    default:
+    case 5:
       return <f64>bookingCount();
+    default:
+      return <f64>predictionCount();
   }
 }

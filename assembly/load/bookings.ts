@@ -1,11 +1,25 @@
 // Bookings: the load charged to a rank for one request, from its selection until it ends (records.ts).
 //
 // Own blocks are shared with nobody: output blocks, and prompt blocks that must not be reused.
+//
+// A prediction is a record whose slot has the bit BELIEVED: its prompt was sent to that rank, which is
+// therefore believed to hold it. It charges nothing, and is no booking to those who count them.
 import { OK, UNKNOWN_BOOKING, UNKNOWN_RANK } from "../status";
 import { REQUESTS } from "./columns";
 import { prefillBegin, prefillEnd, prefillsInit } from "./prefills";
-import { promptGive, promptsInit, promptTake, promptWeigh } from "./prompts";
-import { bookingListOf, chargeBlocks, chargeColumn, NO_ROW, rankDrop, rowOf, WEIGHT_ONE } from "./ranks";
+import { promptBlocks, promptGive, promptHashes, promptsInit, promptTake, promptWeigh } from "./prompts";
+import {
+  BELIEVED,
+  bookingListOf,
+  chargeBlocks,
+  chargeColumn,
+  NO_ROW,
+  rankDrop,
+  rowOf,
+  slotAt,
+  WEIGHT_ONE,
+  WEIGHT_SHIFT,
+} from "./ranks";
 import { bookingAt, idAppend, idGive, idTake, recordOf, recordsInit } from "./records";
 
 /** More tokens than linear memory can hold: keeps the sums of whole numbers exact. */
@@ -14,10 +28,12 @@ export const PREFILL_MAX: f64 = 4294967296;
 export const OWN_MAX: u32 = 1 << 26;
 
 let live: u32 = 0;
+let believed: u32 = 0;
 
 /** Starts without bookings and prompts; false when there is no room. */
 export function bookingsInit(): bool {
   live = 0;
+  believed = 0;
   prefillsInit();
   return recordsInit() && promptsInit();
 }
@@ -25,6 +41,21 @@ export function bookingsInit(): bool {
 /** Bookings that have not ended. */
 export function bookingCount(): u32 {
   return live;
+}
+
+/** Predictions that have not ended. */
+export function predictionCount(): u32 {
+  return believed;
+}
+
+/** Distinct blocks that the rank of a slot is believed to hold. */
+export function believedBlocks(slot: u32): u32 {
+  return load<u32>(slotAt(slot), 60);
+}
+
+/** A rank is believed to hold blocks of this weight more. */
+function believe(slot: u32, weight: i64): void {
+  store<u32>(slotAt(slot & ~BELIEVED), believedBlocks(slot & ~BELIEVED) + <i32>(weight >> WEIGHT_SHIFT), 60);
 }
 
 /** The slot of a live booking; NO_ROW when this handle is not one. */
@@ -40,7 +71,7 @@ function begin(id: u32, slot: u32, hashes: usize, n: u32, ownBlocks: u32, ownWei
     idGive(id);
     return false;
   }
-  const list = bookingListOf(slot);
+  const list = bookingListOf(slot & ~BELIEVED);
   const next = load<u32>(list);
   store<u32>(b, slot, 20);
   store<u32>(b, 0, 24);
@@ -50,6 +81,12 @@ function begin(id: u32, slot: u32, hashes: usize, n: u32, ownBlocks: u32, ownWei
   store<u32>(b, 1, 52);
   if (next) store<u32>(bookingAt(next), id, 24);
   store<u32>(list, id);
+  if (slot & BELIEVED) {
+    prefillBegin(id, 0, 0);
+    believed++;
+    believe(slot, weight);
+    return true;
+  }
   live++;
   chargeBlocks(slot, weight + ownWeight);
   prefillBegin(id, slot, prefill);
@@ -63,7 +100,7 @@ function begin(id: u32, slot: u32, hashes: usize, n: u32, ownBlocks: u32, ownWei
  * Answers the booking's id; 0 when there is no room or the slot holds no rank: nothing was changed.
  */
 export function book(slot: u32, hashes: usize, n: u32, privateBlocks: u32, prefillTokens: f64): u32 {
-  if (rowOf(slot) == NO_ROW) return 0;
+  if (rowOf(slot & ~BELIEVED) == NO_ROW) return 0;
   const id = idTake();
   if (!id) return 0;
   const prefill = prefillTokens > 0 ? min(Math.floor(prefillTokens), PREFILL_MAX) : 0;
@@ -131,6 +168,7 @@ export function bookingOutputBlocks(id: u32, generation: u32, more: u32, fractio
   return OK;
 }
 
+/** Ends a booking or a prediction. */
 function end(id: u32): void {
   const b = bookingAt(id);
   const slot = load<u32>(b, 20);
@@ -138,12 +176,18 @@ function end(id: u32): void {
   const next = load<u32>(b, 28);
   prefillEnd(id);
   if (next) store<u32>(bookingAt(next), previous, 24);
-  store<u32>(previous ? bookingAt(previous) + 28 : bookingListOf(slot), next);
-  chargeBlocks(slot, -promptGive(b, slot) - load<i64>(b, 32));
-  chargeColumn(REQUESTS, slot, -1);
+  store<u32>(previous ? bookingAt(previous) + 28 : bookingListOf(slot & ~BELIEVED), next);
+  const weight = promptGive(b, slot);
+  if (slot & BELIEVED) {
+    believed--;
+    believe(slot, -weight);
+  } else {
+    chargeBlocks(slot, -weight - load<i64>(b, 32));
+    chargeColumn(REQUESTS, slot, -1);
+    live--;
+  }
   store<u32>(b, load<u32>(b, 16) + 1, 16);
   idGive(id);
-  live--;
 }
 
 /** Ends a booking and takes its whole load away. UNKNOWN_BOOKING, and no effect, when it has ended. */
@@ -153,7 +197,28 @@ export function bookingFree(id: u32, generation: u32): i32 {
   return OK;
 }
 
-/** Takes a rank away and ends its bookings. */
+/** Prompt blocks of a booking or prediction; 0 when it has ended. */
+export function bookingBlocks(id: u32, generation: u32): u32 {
+  const b = recordOf(id, generation);
+  return b ? promptBlocks(b) : 0;
+}
+
+/**
+ * Leaves at most the first `keep` blocks of a prediction; with 0 it ends. `scratch` has room for all its hashes. Where
+ * there is no room for what is left, nothing is.
+ */
+export function predictionKeep(id: u32, generation: u32, keep: u32, scratch: usize): void {
+  const b = recordOf(id, generation);
+  if (!b) return;
+  if (!keep) end(id);
+  if (!keep || keep >= promptBlocks(b)) return;
+  const slot = load<u32>(b, 20);
+  promptHashes(b, scratch);
+  const weight = promptGive(b, slot);
+  believe(slot, max(0, promptTake(b, slot, scratch, keep)) - weight);
+}
+
+/** Takes a rank away and ends its bookings and predictions. */
 export function rankRemove(slot: u32): i32 {
   if (rowOf(slot) == NO_ROW) return UNKNOWN_RANK;
   const list = bookingListOf(slot);

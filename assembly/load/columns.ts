@@ -1,12 +1,13 @@
 // Columns: what cost and choice read and write, one number for each row.
 //
 //   one region of `capacity` rows (a multiple of 64)
-//     12 columns of f64, `stride` bytes apart   static: prefill, decode, requests, gate
+//     13 columns of f64, `stride` bytes apart   static: prefill, decode, requests, gate
 //                                               of one request: device, host, disk, shared, active, taint
 //                                               results: cost, probability
+//                                               of one request: predicted
 //     group   f64 for each 64 rows              scratch of pick.ts
 //     slot    u32 a row                         the rank (ranks.ts)
-//     touched u32 a row                         slots whose `active` is not 0 (prompts.ts)
+//     touched u32 a row                         slots whose `active` or `predicted` is not 0 (prompts.ts)
 //     mask    u8 a row                          not 0 = excluded by this request
 //
 // gate is 0, or +Infinity for a rank that no request may take. Rows from rankCount() on are padding:
@@ -26,8 +27,9 @@ export const ACTIVE: u32 = 8;
 export const TAINT: u32 = 9;
 export const COST: u32 = 10;
 export const PROBABILITY: u32 = 11;
-export const MASK: u32 = 12;
-const F64_COLUMNS: usize = 12;
+export const PREDICTED: u32 = 12;
+export const MASK: u32 = 13;
+const F64_COLUMNS: usize = 13;
 
 const FIRST_ROWS: u32 = 64;
 /** Keeps equal rows of two columns out of the same cache set. */
@@ -193,6 +195,10 @@ export function valueAt(column: u32, row: u32): f64 {
 // @ts-ignore: decorator
 @inline export function activeColumn(): usize {
   return f64Column(ACTIVE);
+}
+// @ts-ignore: decorator
+@inline export function predictedColumn(): usize {
+  return f64Column(PREDICTED);
 }
 // @ts-ignore: decorator
 @inline export function taintColumn(): usize {

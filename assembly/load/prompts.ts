@@ -7,9 +7,9 @@
 // [4] beside [1, 2, 3, 4], need more: the piece of [1, 2, 3] and one that enters [4] from outside.
 import { EXTENT_MAX } from "../memory/extents";
 import { slabAt, slabDirectory, slabGive, slabNew, slabTake } from "../memory/slab";
-import { activeColumn, touchedColumn } from "./columns";
+import { activeColumn, deviceColumn, diskColumn, hostColumn, predictedColumn, touchedColumn } from "./columns";
 import { holderPlace, runHold, runLetGo } from "./holders";
-import { NO_ROW, rowOf, WEIGHT_ONE } from "./ranks";
+import { BELIEVED, NO_ROW, rowOf, WEIGHT_ONE } from "./ranks";
 import {
   holderBytes,
   holdersOf,
@@ -256,11 +256,13 @@ export function promptWeights(piece: usize, slot: u32, out: usize): u32 {
 }
 
 /**
- * Writes to the column `active` how many leading blocks of the `n` sequence hashes at `hashes` each
- * rank is working on. The column is 0 elsewhere; clearActive() makes it so again.
+ * Writes how many leading blocks of the `n` sequence hashes at `hashes` each rank is working on to the
+ * column `active`, if it is wanted, and is believed to hold to the column `predicted`. The columns are 0
+ * elsewhere; clearActive() makes them so again.
  */
-export function projectActive(hashes: usize, n: u32): void {
-  const active = activeColumn();
+export function projectActive(hashes: usize, n: u32, wanted: bool): void {
+  const active = wanted ? activeColumn() : 0;
+  const predicted = predictedColumn();
   const list = touchedColumn();
   for (let k: u32 = 0; k < n; ) {
     const run = runStarting(load<u64>(hashes + (<usize>k << 3)));
@@ -270,11 +272,14 @@ export function projectActive(hashes: usize, n: u32): void {
     const holders = holdersOf(r);
     const end = holders + holderBytes(r);
     for (let h = holders; h < end; h += 16) {
-      const slot = load<u32>(h);
-      const at = active + (<usize>rowOf(slot) << 3);
-      if (load<f64>(at) != <f64>k) continue;
-      store<f64>(at, <f64>(k + m));
-      if (!k) {
+      const key = load<u32>(h);
+      const slot = key & ~BELIEVED;
+      const row = <usize>rowOf(slot) << 3;
+      const column = key == slot ? active : predicted;
+      if (!column || load<f64>(column + row) != <f64>k) continue;
+      store<f64>(column + row, <f64>(k + m));
+      // The slots with the bit come after those without.
+      if (!k && (key == slot || !active || !load<f64>(active + row))) {
         store<u32>(list + (<usize>touched << 2), slot);
         touched++;
       }
@@ -284,13 +289,41 @@ export function projectActive(hashes: usize, n: u32): void {
   }
 }
 
-/** Takes back what projectActive() wrote. */
+/**
+ * Raises the column `device` to `predicted`, which becomes what that gained; blocks in lower tiers that are
+ * now counted there no longer count below. Answers whether a rank is believed to hold any.
+ */
+export function raiseDevice(): bool {
+  const list = touchedColumn();
+  let any = false;
+  for (let i: u32 = 0; i < touched; i++) {
+    const row = <usize>rowOf(load<u32>(list + (<usize>i << 2))) << 3;
+    let gain = load<f64>(predictedColumn() + row);
+    any = any || gain > 0;
+    gain = max(0, gain - load<f64>(deviceColumn() + row));
+    store<f64>(predictedColumn() + row, gain);
+    take(deviceColumn() + row, -gain);
+    take(diskColumn() + row, gain - take(hostColumn() + row, gain));
+  }
+  return any;
+}
+
+/** Takes up to `amount` of the f64 at an address; answers how much. */
+function take(at: usize, amount: f64): f64 {
+  const taken = min(amount, load<f64>(at));
+  store<f64>(at, load<f64>(at) - taken);
+  return taken;
+}
+
+/** Takes back what projectActive() and raiseDevice() wrote; the index's own matches are to be cleared besides. */
 export function clearActive(): void {
-  const active = activeColumn();
   const list = touchedColumn();
   for (let i: u32 = 0; i < touched; i++) {
     const row = rowOf(load<u32>(list + (<usize>i << 2)));
-    if (row != NO_ROW) store<f64>(active + (<usize>row << 3), 0);
+    if (row == NO_ROW) continue;
+    store<f64>(activeColumn() + (<usize>row << 3), 0);
+    store<f64>(predictedColumn() + (<usize>row << 3), 0);
+    store<f64>(deviceColumn() + (<usize>row << 3), 0);
   }
   touched = 0;
 }

@@ -4,7 +4,7 @@
 //   slot record 64 B
 //   | worker id u64 | weight sum i64 | dp rank u32 | row u32 | first booking u32 | flags u32 |
 //   | anchor f64, ms | done tokens f64 | front booking u32 | prefills of unknown duration u32 |   (prefills.ts)
-//   | next slot + 1 u32 | - |
+//   | next slot + 1 u32 | believed blocks u32 |                             bookings.ts
 import { give, takeZeroed } from "../memory/arena";
 import { MEMORY_BUDGET, OK, TOO_MANY_RANKS, UNKNOWN_RANK } from "../status";
 import { columnsInit, DECODE, f64Column, gateColumn, rankCount, rowInsert, rowRemove, slotOf } from "./columns";
@@ -12,6 +12,8 @@ import { columnsInit, DECODE, f64Column, gateColumn, rankCount, rowInsert, rowRe
 export { columnAddress, rankCount, slotOf } from "./columns";
 
 export const NO_ROW: u32 = 0xffffffff;
+/** In a slot: what the rank is believed to hold, not what it works on (bookings.ts). */
+export const BELIEVED: u32 = 1 << 31;
 
 /** Bits of rankFlags(); either takes the rank out of every choice. */
 export const OVERLOADED: u32 = 1;
@@ -24,7 +26,7 @@ export const WEIGHT_ONE: i64 = 1 << 36;
 const ROUND_UP: i64 = (WEIGHT_ONE >> 1) + 68719;
 
 const SLOT_BYTES: usize = 64;
-/** What a rank leaves behind in its slot: the place in the list of prefills.ts. */
+/** What a rank leaves behind in its slot: the place in the list of prefills.ts, and 0. */
 const LISTED_BYTES: usize = 8;
 const FIRST_SLOTS: u32 = 64;
 

@@ -1,7 +1,6 @@
 // A decision of a policy outside the kernel: prepare → (filters, gather) → commit or abandon. In between, the host's
 // components read the candidates' columns (candidates.ts) and write their totals.
 import { rowOf } from "../load/ranks";
-import { indexLowerCount, indexOutCount } from "../prefix/index";
 import { MEMORY_BUDGET, OK } from "../status";
 import {
   candidateCount,
@@ -21,9 +20,9 @@ import {
   describeRow,
   flags,
   isAlike,
+  isHeld,
   matchPrompt,
   NO_CANDIDATE,
-  NO_INDEX,
   request,
   TIER_WEIGHTS,
 } from "./request";
@@ -42,7 +41,7 @@ export function prepareCandidates(tokens: usize, hashes: usize, inputs: u32): i3
     return n ? MEMORY_BUDGET : NO_CANDIDATE;
   }
   store<u32>(answer, <u32>candidateRegion(), 96);
-  store<u32>(answer, !(flags & NO_INDEX) && (indexOutCount | indexLowerCount) ? 1 : 0, 100);
+  store<u32>(answer, isHeld ? 1 : 0, 100);
   gather(n, inputs);
   return n;
 }

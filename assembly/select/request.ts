@@ -19,10 +19,14 @@
 //                                                   88  prefill tokens charged   f64
 //                                                   96  candidates.ts region     u32
 //                                                   100 a rank holds any of the prompt   u32
+//                                                   104 prediction id       u32, 0 = none
+//                                                   108 its generation      u32
+//                                                   112 blocks that it adds    u32
+//                                                   116 overlap is predicted   u32
 //
 // The tier weights say what an overlap saves when it is accounted for, whatever a policy credits.
 import { hashBlocks } from "../hash/blocks";
-import { book } from "../load/bookings";
+import { believedBlocks, book, predictionCount } from "../load/bookings";
 import {
   ACTIVE,
   DEVICE,
@@ -31,13 +35,14 @@ import {
   diskColumn,
   HOST,
   hostColumn,
+  PREDICTED,
   PREFILL,
   SHARED,
   slotOf,
   valueAt,
 } from "../load/columns";
-import { clearActive, projectActive } from "../load/prompts";
-import { rowOf } from "../load/ranks";
+import { clearActive, projectActive, raiseDevice } from "../load/prompts";
+import { BELIEVED, rowOf } from "../load/ranks";
 import { bookingGeneration } from "../load/records";
 import { indexFind, indexFindLower, indexLowerCount, indexLowerOut, indexOut, indexOutCount } from "../prefix/index";
 import { MEMORY_BUDGET, OK } from "../status";
@@ -60,6 +65,8 @@ const NO_PROMPT_BLOCKS: u32 = 1 << 11;
 const PROBE: u32 = 1 << 12;
 /** Keep the columns for an explanation; the host calls releaseColumns(). */
 const KEEP: u32 = 1 << 13;
+/** Believe from now on that the chosen rank holds the prompt. */
+const PREDICT: u32 = 1 << 14;
 
 export const request: usize = memory.data(192, 16);
 export const answer: usize = memory.data(128, 16);
@@ -69,6 +76,8 @@ export const TIER_WEIGHTS = request + 152;
 export let blockSize: u32 = 1;
 /** matchColumns() has written to the columns. */
 let matched: bool = false;
+/** A rank holds any of the prompt, or is believed to. */
+export let isHeld: bool = false;
 
 // The request that matchPrompt() looked up: its flags, and what is charged of its blocks.
 export let flags: u32 = 0;
@@ -92,11 +101,12 @@ export function matchPrompt(tokens: usize, hashes: usize): void {
   flags = load<u32>(request, 4);
   sequences = hashes;
   const blocks = hashBlocks(tokens, n, blockSize, load<u32>(request, 24), load<u64>(request, 16), 0, hashes);
+  const isShared = !(flags & (PRIVATE_BLOCKS | NO_PROMPT_BLOCKS));
+  isHeld = false;
   if (!(flags & NO_INDEX)) {
-    matchColumns(hashes, blocks);
+    matchColumns(hashes, blocks, isShared);
     if (indexLowerCount) flags |= FLAG_LOWER;
-  }
-  if (!(flags & (PRIVATE_BLOCKS | NO_PROMPT_BLOCKS))) projectActive(hashes, blocks);
+  } else if (isShared) projectActive(hashes, blocks, true);
   store<u32>(answer, blocks, 24);
   charged = flags & NO_PROMPT_BLOCKS ? 0 : blocks;
   randomSave(savedRandom);
@@ -116,12 +126,16 @@ export function abandon(): void {
   releaseColumns();
 }
 
-/** Writes the overlap of a prompt's sequence hashes to the columns device, host and disk. */
-export function matchColumns(sequences: usize, blocks: u32): void {
+/** Writes the overlap of a prompt's sequence hashes to the columns device, host and disk, and to `active` if wanted. */
+export function matchColumns(sequences: usize, blocks: u32, active: bool): void {
   indexFind(sequences, blocks);
   indexFindLower(sequences, blocks);
   matched = true;
   spreadMatches(1);
+  isHeld = (indexOutCount | indexLowerCount) != 0;
+  const predicts = predictionCount() > 0;
+  if (active || predicts) projectActive(sequences, blocks, active);
+  if (predicts && raiseDevice()) isHeld = true;
 }
 
 /** Takes back what matchColumns() and projectActive() wrote. */
@@ -157,6 +171,7 @@ export function describeRow(row: u32, tokens: f64, flags: u32): void {
   store<f64>(answer, host, 56);
   store<f64>(answer, disk, 64);
   store<f64>(answer, valueAt(SHARED, row), 72);
+  store<u32>(answer, valueAt(PREDICTED, row) > 0 ? 1 : 0, 116);
   // Booking weighs the device tier fully whatever the credit, and no shared cache (spec/scheduling.md §4.2).
   const saved = device + host * load<f64>(TIER_WEIGHTS) + disk * load<f64>(TIER_WEIGHTS, 8);
   const cached = Math.floor(saved * <f64>blockSize + 0.5);
@@ -176,9 +191,20 @@ export function isAlike(row: u32, other: u32): bool {
 function bookChosen(): i32 {
   const isPrivate = (flags & PRIVATE_BLOCKS) != 0;
   const shared = isPrivate ? 0 : charged;
-  const id = book(load<u32>(answer), sequences, shared, isPrivate ? charged : 0, load<f64>(answer, 88));
+  const slot = load<u32>(answer);
+  const id = book(slot, sequences, shared, isPrivate ? charged : 0, load<f64>(answer, 88));
   if (!id) return MEMORY_BUDGET;
   store<u32>(answer, id, 16);
   store<u32>(answer, bookingGeneration(id), 20);
+  if (flags & PREDICT) predict(slot, sequences, load<u32>(answer, 24));
   return OK;
+}
+
+/** Makes a rank be believed to hold a prompt; the answer row has the prediction, or 0 when there is no room. */
+export function predict(slot: u32, hashes: usize, blocks: u32): void {
+  const before = believedBlocks(slot);
+  const id = book(slot | BELIEVED, hashes, blocks, 0, 0);
+  store<u32>(answer, id, 104);
+  store<u32>(answer, bookingGeneration(id), 108);
+  store<u32>(answer, believedBlocks(slot) - before, 112);
 }

@@ -12,7 +12,7 @@
 // the prompt that do not weigh 1. Ranks must hold their slots before bookings are imported.
 import { bookingFree, bookingRestore, bookingRestoreFree, OWN_MAX, PREFILL_MAX } from "../load/bookings";
 import { promptBlocks, promptCut, promptHashes, promptWeigh, promptWeights } from "../load/prompts";
-import { chargeBlocks, NO_ROW, rowOf, WEIGHT_ONE, WEIGHT_SHIFT } from "../load/ranks";
+import { BELIEVED, chargeBlocks, NO_ROW, rowOf, WEIGHT_ONE, WEIGHT_SHIFT } from "../load/ranks";
 import { bookingAt, bookingTop } from "../load/records";
 import { randomRestore, randomSave } from "../select/random";
 import { BAD_RECORD, MEMORY_BUDGET, OK } from "../status";
@@ -108,6 +108,7 @@ export function importLoadRecord(at: usize, bytes: u32): i32 {
 
 function isBooking(at: usize, bytes: u32): bool {
   if (bytes < HEAD_BYTES) return false;
+  const slot = load<u32>(at, 16);
   const ownBlocks = load<u32>(at, 20);
   const ownWeight = load<i64>(at, 24);
   const prefill = load<f64>(at, 32);
@@ -115,7 +116,8 @@ function isBooking(at: usize, bytes: u32): bool {
   const stretches = load<u32>(at, 44);
   if (
     load<u32>(at, 8) != bookingTop() ||
-    rowOf(load<u32>(at, 16)) == NO_ROW ||
+    rowOf(slot & ~BELIEVED) == NO_ROW ||
+    (slot & BELIEVED && stretches) ||
     ownBlocks > OWN_MAX ||
     ownWeight < 0 ||
     ownWeight > (<i64>ownBlocks) << WEIGHT_SHIFT ||

@@ -51,6 +51,14 @@ export interface KernelExports extends Record<string, unknown> {
   bookingOutputBlocks(id: number, generation: number, more: number, fraction: number): number;
   bookingFree(id: number, generation: number): number;
 
+  /** Predicts the sequence hashes in namesArea(); the answer row has the prediction, as after decide() with `predict`. */
+  predict(slot: number, blocks: number): void;
+  /** Leaves at most the first blocks of a prediction; with 0 it ends. */
+  predictionCut(id: number, generation: number, keep: number): void;
+  bookingBlocks(id: number, generation: number): number;
+  /** Distinct blocks that a rank is believed to hold. */
+  believedBlocks(slot: number): number;
+
   /** Sets the kernel's time, in ms: loads that are read afterwards are those of that instant. */
   prefillClock(nowMs: number): void;
   /** How long the prefill of a booking takes alone, in ms; said at most once, right after it is booked. */
@@ -77,14 +85,22 @@ export const Answer = {
   tieIndex: 3,
   booking: 4,
   generation: 5,
+  blocks: 6,
   candidates: 7,
   noSignal: 8,
   region: 24,
   hasTierMatches: 25,
+  prediction: 26,
+  predictionGeneration: 27,
+  predictedBlocks: 28,
+  isPredicted: 29,
 } as const;
 
 /** Doubles of the answer row. */
 export const AnswerDouble = { cost: 5, device: 6, host: 7, disk: 8, shared: 9, cached: 10, charged: 11 } as const;
+
+/** In the slot of a record: a prediction, not a booking. */
+export const BELIEVED = 2 ** 31;
 
 /** Columns of rank rows, by number (assembly/index.ts `column`). */
 export const Column = {
@@ -100,7 +116,8 @@ export const Column = {
   taint: 9,
   cost: 10,
   probability: 11,
-  mask: 12,
+  predicted: 12,
+  mask: 13,
 } as const;
 
 /** Columns of candidates, by number (assembly/select/candidates.ts): f64, then u32, then u8. */
@@ -133,4 +150,5 @@ export const Counter = {
   duplicates: 3,
   unknownRemoves: 4,
   liveBookings: 5,
+  predictions: 6,
 } as const;

@@ -8,6 +8,7 @@ import { WarmrouteError } from "../core/errors.js";
 import { parseJson } from "../core/json.js";
 import { checksum } from "../kernel/hash.js";
 import type { BookingState } from "../scheduling/booking.js";
+import type { PredictionState } from "../scheduling/predictions.js";
 
 const MAGIC = 0x534d5257;
 const VERSION = 1;
@@ -19,6 +20,8 @@ export interface SnapshotPool {
   name: string;
   ranks: { slot: number; workerId: string; dpRank: number; incarnation?: string }[];
   bookings: BookingState[];
+  /** Absent from routers that predict nothing. */
+  predictions?: PredictionState[];
   indexBytes: number;
   loadBytes: number;
 }
@@ -129,10 +132,18 @@ const isBooking = shape({
   generated: isAmount,
   expectedOutputTokens: isAmount,
 });
+const isPrediction = shape({
+  id: isU32,
+  generation: isU32,
+  slot: isU32,
+  ownBlocks: isCount,
+  expiresInMs: optional(isAmount),
+});
 const isPool = shape({
   name: isText,
   ranks: listOf(shape({ slot: isU32, workerId: isId, dpRank: isU32, incarnation: optional(isText) })),
   bookings: listOf(isBooking),
+  predictions: optional(listOf(isPrediction)),
   indexBytes: isU32,
   loadBytes: isU32,
 });

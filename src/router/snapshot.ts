@@ -1,10 +1,10 @@
 // Snapshots of a router: every pool's records in one container (snapshot-format.ts).
 import { WarmrouteError } from "../core/errors.js";
 import { describe } from "../core/ids.js";
-import { Counter } from "../kernel/abi.js";
+import { BELIEVED, Counter } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
 import type { BookingState } from "../scheduling/booking.js";
-import { exportPart, importPart, Part, renameLoad } from "../scheduling/pool-records.js";
+import { exportPart, importPart, Part, renameLoad, type WantedLoad } from "../scheduling/pool-records.js";
 import { flagsOf } from "../scheduling/ranks.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { RestoreResult, SnapshotPart } from "./contract.js";
@@ -33,7 +33,9 @@ export function writeSnapshot(router: RouterState, parts: readonly SnapshotPart[
     const index = parts.includes("index") ? exportPart(core.kernel, Part.index) : nothing;
     const load = loadOf(core, ownSlots(core), parts);
     const bookings = parts.includes("load") ? core.bookings.map(bookingFields) : [];
-    pools.push({ name, ranks, bookings, indexBytes: index.length, loadBytes: load.length });
+    const predictions = parts.includes("load") ? core.predictions?.states() : undefined;
+    const sizes = { indexBytes: index.length, loadBytes: load.length };
+    pools.push({ name, ranks, bookings, ...(predictions && { predictions }), ...sizes });
     records.push(index, load);
   }
   const { model, blockSize, ownNames } = router;
@@ -47,8 +49,14 @@ function bookingFields(booking: BookingState): BookingState {
 
 const ownSlots = (core: SelectionCore): Map<number, number> => new Map([...core.ranks].map(({ slot }) => [slot, slot]));
 
+/** Which records of the load are wanted for a pool. */
+function wantedOf(core: SelectionCore, parts: readonly SnapshotPart[]): WantedLoad {
+  const bookings = parts.includes("load");
+  return { random: parts.includes("random"), bookings, predictions: bookings && core.predictions !== undefined };
+}
+
 function loadOf(core: SelectionCore, slots: ReadonlyMap<number, number>, parts: readonly SnapshotPart[]): Uint8Array {
-  const want = { random: parts.includes("random"), bookings: parts.includes("load") };
+  const want = wantedOf(core, parts);
   return want.random || want.bookings ? renameLoad(exportPart(core.kernel, Part.load), slots, want) : nothing;
 }
 
@@ -139,12 +147,18 @@ function rebuild(
     const here = core.ranks.get(BigInt(workerId).toString(), dpRank);
     if (here) fromSnapshot.set(slot, layout.get(here.slot)!);
   }
-  const wanted = { random: chosen("random"), bookings: chosen("load") };
+  const wanted = wantedOf(core, parts);
   const handles = pool.bookings.filter((booking) => fromSnapshot.has(booking.slot));
+  const given = wanted.predictions ? (pool.predictions ?? []) : [];
+  const predictions = given.filter((prediction) => fromSnapshot.has(prediction.slot));
   importPart(kernel, Part.load, renameLoad(records.load, fromSnapshot, wanted));
-  if (chosen("load")) checkHandles(kernel, handles, fromSnapshot);
+  if (chosen("load")) {
+    checkRecords(kernel, handles, fromSnapshot, Counter.liveBookings);
+    checkRecords(kernel, predictions, fromSnapshot, Counter.predictions);
+  }
   importPart(kernel, Part.load, loadOf(core, layout, others));
-  return () => core.adopt(kernel, layout, chosen("load") ? { bookings: handles, slots: fromSnapshot } : undefined);
+  return () =>
+    core.adopt(kernel, layout, chosen("load") ? { bookings: handles, predictions, slots: fromSnapshot } : undefined);
 }
 
 /** No request of the snapshot is live in a pool that the snapshot leaves as it is. */
@@ -158,14 +172,21 @@ function checkRequestIds({ pools }: SnapshotDocument, router: RouterState): void
   }
 }
 
-/** Every handle names a live booking on its own rank, and every live booking has one handle. */
-function checkHandles(kernel: Kernel, handles: readonly BookingState[], slots: ReadonlyMap<number, number>): void {
+/** Every handle names a live record of its kind on its own rank, and every such record has one handle. */
+function checkRecords(
+  kernel: Kernel,
+  handles: readonly Pick<BookingState, "id" | "generation" | "slot">[],
+  slots: ReadonlyMap<number, number>,
+  kind: typeof Counter.liveBookings | typeof Counter.predictions,
+): void {
   const ids = new Set(handles.map((handle) => handle.id));
+  const bit = kind === Counter.predictions ? BELIEVED : 0;
   const fits = handles.every(
-    ({ id, generation, slot }) => kernel.exports.bookingSlot(id, generation) === slots.get(slot),
+    ({ id, generation, slot }) => kernel.exports.bookingSlot(id, generation) >>> 0 === slots.get(slot)! + bit,
   );
-  if (!fits || ids.size !== handles.length || kernel.exports.counter(Counter.liveBookings) !== handles.length) {
-    throw new WarmrouteError("snapshot_corrupt", "cannot restore: the bookings do not match their records");
+  if (!fits || ids.size !== handles.length || kernel.exports.counter(kind) !== handles.length) {
+    const what = kind === Counter.predictions ? "predictions" : "bookings";
+    throw new WarmrouteError("snapshot_corrupt", `cannot restore: the ${what} do not match their records`);
   }
 }
 

@@ -35,20 +35,32 @@ export class CacheContents {
       this.refused++;
       return "no_index";
     }
-    const { kernel } = this.#pool;
-    const n = locals.length;
-    let status: number = Status.memoryBudget;
-    const area = kernel.eventArea(n);
-    if (area) {
-      area.names.set(names);
-      area.locals.set(locals);
-      const parentName = BigInt.asIntN(64, parent ?? 0n);
-      status = kernel.exports.storeEvent(rank.slot, tiers[tier], parent === null ? 0 : 1, parentName, n);
+    let status = this.#store(rank, tier, parent, names, locals);
+    if (status === Status.memoryBudget && this.#pool.predictions?.makeRoom()) {
+      status = this.#store(rank, tier, parent, names, locals);
     }
     if (status >= 0) return undefined;
     if (status === Status.orphan) this.orphans++;
     else this.refused++;
     return eventRefusal(status);
+  }
+
+  /** Answers the kernel's status. */
+  #store(
+    rank: PoolRank,
+    tier: StorageTier,
+    parent: bigint | null,
+    names: BigUint64Array,
+    locals: BigUint64Array,
+  ): number {
+    const { kernel } = this.#pool;
+    const n = locals.length;
+    const area = kernel.eventArea(n);
+    if (!area) return Status.memoryBudget;
+    area.names.set(names);
+    area.locals.set(locals);
+    const parentName = BigInt.asIntN(64, parent ?? 0n);
+    return kernel.exports.storeEvent(rank.slot, tiers[tier], parent === null ? 0 : 1, parentName, n);
   }
 
   /** Removes blocks by name; unknown names are counted by the kernel. Answers how many were held. */
@@ -64,8 +76,9 @@ export class CacheContents {
     return held;
   }
 
-  /** Forgets everything that a rank holds, in every tier. */
+  /** Forgets everything that a rank holds, in every tier, and is believed to hold. */
   clear(rank: PoolRank): void {
+    this.#pool.predictions?.clear(rank);
     this.#pool.kernel.exports.clearEvent(rank.slot);
   }
 

@@ -72,7 +72,13 @@ export class PoolBookings implements BookingOwner {
     else for (let i = 0; i < n; i++) names[i] = parseU64(sequenceHashes[i], `sequenceHashes[${i}]`);
     const id = kernel.exports.reserve(rank.slot, n, effectivePrefillTokens);
     if (id === 0) throw budgetError("another booking");
-    return this.booked(requestId, rank, id, kernel.exports.bookingGeneration(id), islTokens, 0);
+    const booking = this.booked(requestId, rank, id, kernel.exports.bookingGeneration(id), islTokens, 0);
+    const { predictions } = this.#pool;
+    if (predictions) {
+      kernel.exports.predict(rank.slot, n);
+      predictions.follow(booking, n);
+    }
+    return booking;
   }
 
   // While components of the policy run, a verb waits for the end of the decision.

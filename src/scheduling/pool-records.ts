@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
+import { BELIEVED } from "../kernel/abi.js";
 import { budgetError, type Kernel } from "../kernel/kernel.js";
 import { Status } from "../kernel/status.js";
 
@@ -72,15 +73,19 @@ function* batches(records: Uint8Array): Generator<[from: number, to: number]> {
   if (to > from) yield [from, to];
 }
 
+/** What of the load is kept. */
+export interface WantedLoad {
+  random: boolean;
+  bookings: boolean;
+  /** Only with bookings. */
+  predictions: boolean;
+}
+
 /**
- * Load records with their slots renamed; a booking whose slot has no new name becomes a free id, so that later
- * ids stay as they are. `want` says which of random state and bookings are kept.
+ * Load records with their slots renamed; a booking or prediction whose slot has no new name becomes a free id, so that later
+ * ids stay as they are, and so does a prediction where none are wanted.
  */
-export function renameLoad(
-  records: Uint8Array,
-  slots: ReadonlyMap<number, number>,
-  want: { random: boolean; bookings: boolean },
-): Uint8Array {
+export function renameLoad(records: Uint8Array, slots: ReadonlyMap<number, number>, want: WantedLoad): Uint8Array {
   const out: Uint8Array[] = [];
   for (const [at, length] of eachRecord(records)) {
     const record = records.slice(at, at + length);
@@ -92,14 +97,16 @@ export function renameLoad(
       continue;
     }
     if (length < BOOKING_SLOT + 4) throw corrupt();
-    const slot = slots.get(view.getUint32(BOOKING_SLOT, true));
+    const named = view.getUint32(BOOKING_SLOT, true);
+    const believed = named >= BELIEVED ? BELIEVED : 0;
+    const slot = believed && !want.predictions ? undefined : slots.get(named - believed);
     if (slot === undefined) {
       view.setUint32(0, LOAD.freeId, true);
       view.setUint32(4, 16, true);
       view.setUint32(12, view.getUint32(12, true) + 1, true);
       out.push(record.subarray(0, 16));
     } else {
-      view.setUint32(BOOKING_SLOT, slot, true);
+      view.setUint32(BOOKING_SLOT, slot + believed, true);
       out.push(record);
     }
   }

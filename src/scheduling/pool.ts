@@ -18,6 +18,7 @@ import type { KernelProgram } from "../plugins/worker-selection/kernel-policy.js
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
 import type { PoolBooking } from "./booking.js";
 import type { ConstraintInput } from "./eligibility.js";
+import type { Predictions } from "./predictions.js";
 import type { PoolRanks } from "./ranks.js";
 
 /** What the parts of a selection core know of their pool. */
@@ -33,6 +34,8 @@ export interface Pool {
   readonly unitsPerToken: number;
   /** Whether the policy looks at caches, so that the pool keeps an index. */
   readonly usesIndex: boolean;
+  /** What ranks are believed to hold; undefined where only events say it. */
+  readonly predictions: Predictions | undefined;
 }
 
 /** A selection request as the core takes it. */

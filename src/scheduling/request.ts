@@ -20,6 +20,7 @@ export const RequestFlag = {
   noPromptBlocks: 1 << 11,
   probe: 1 << 12,
   keep: 1 << 13,
+  predict: 1 << 14,
 } as const;
 
 /**

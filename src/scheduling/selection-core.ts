@@ -6,6 +6,7 @@ import { consoleLogger, type Logger, quietLogger } from "../core/log.js";
 import type { Evidence, Overlap, WorkerRank, WorkerRecord, WorkerRole } from "../core/types.js";
 import { Answer, AnswerDouble, Column, type Counter, RequestDouble } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
+import { Status } from "../kernel/status.js";
 import type { PolicyClass } from "../plugins/policy/contract.js";
 import { WorkerInputs } from "../plugins/worker-selection/components.js";
 import { KernelPolicy, type KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
@@ -21,6 +22,7 @@ import { Overload } from "./overload.js";
 import type { Explanation, Pool, PoolRequest, PoolSelection } from "./pool.js";
 import { PoolBookings } from "./pool-bookings.js";
 import { PoolLoads } from "./pool-loads.js";
+import { type PredictionState, Predictions } from "./predictions.js";
 import { type PrefillLoadModel, PrefillModel } from "./prefill-model.js";
 import { PoolQueue } from "./queue/pool-queue.js";
 import { type PoolRank, PoolRanks } from "./ranks.js";
@@ -72,6 +74,8 @@ export class SelectionCore implements Pool {
   readonly lanes: Lanes;
   /** Where each session is; undefined unless the configuration asks for it. */
   readonly affinity: SessionAffinity | undefined;
+  /** What ranks are believed to hold; undefined where only events say it. */
+  readonly predictions: Predictions | undefined;
   readonly #requestIds: RequestIds;
   readonly #bookings: PoolBookings;
   readonly #decider: Decider;
@@ -111,6 +115,11 @@ export class SelectionCore implements Pool {
     this.program = options.policy instanceof KernelPolicy ? options.policy.program : undefined;
     this.#decider = new Decider(this);
     this.usesIndex = (this.#decider.inputs & WorkerInputs.CACHE) !== 0;
+    const { useKvEvents, routerTtlSecs, routerPredictedTtlSecs } = this.config;
+    const predictedSecs = useKvEvents ? routerPredictedTtlSecs : routerTtlSecs;
+    if (this.usesIndex && predictedSecs !== undefined) {
+      this.predictions = new Predictions(this, this.clock, predictedSecs * 1000);
+    }
   }
 
   /** Adds one rank. Throws `too_many_ranks` or `memory_budget`. */
@@ -131,6 +140,7 @@ export class SelectionCore implements Pool {
     const rank = this.ranks.get(workerId, dpRank);
     if (!rank) return;
     for (const booking of this.#bookings.of(rank)) booking.abort(workerGone("was removed"));
+    this.contents.clear(rank);
     this.ranks.remove(rank);
     this.affinity?.rankGone(rank);
     this.#slotReleased(rank.slot);
@@ -151,8 +161,8 @@ export class SelectionCore implements Pool {
 
   /** The process behind a rank started anew: what it held and what it worked on is gone. */
   restartRank(rank: PoolRank): void {
-    this.contents.clear(rank);
     for (const booking of this.#bookings.of(rank)) booking.abort(workerGone("started anew"));
+    this.contents.clear(rank);
   }
 
   /** Brings what depends on time up to date, before loads are read. */
@@ -160,6 +170,7 @@ export class SelectionCore implements Pool {
     if (this.kernel.isHeld || this.kernel.failed) return;
     this.#sweep?.();
     if (this.#prefillModel) this.kernel.exports.prefillClock(this.clock.now());
+    this.predictions?.expire();
     this.overload.refresh();
   }
 
@@ -173,10 +184,12 @@ export class SelectionCore implements Pool {
     this.refresh();
     const requestId = this.#requestIds.claim(request.requestId);
     const keep = request.explain === true;
-    const asked = this.#decider.ask(request, RequestFlag.book, keep);
+    const flags = this.predictions ? RequestFlag.book | RequestFlag.predict : RequestFlag.book;
+    const asked = this.#decider.ask(request, flags, keep);
     const { kernel } = this;
     try {
-      const status = this.#decider.decide(asked);
+      let status = this.#decider.decide(asked);
+      if (status === Status.memoryBudget && this.predictions?.makeRoom()) status = this.#decider.decide(asked);
       if (status < 0) throw refusalOf(this, status, asked.constraints, asked.binding);
       const { answer, answerDoubles } = kernel;
       const rank = this.ranks.at(answer[Answer.slot]!);
@@ -192,7 +205,7 @@ export class SelectionCore implements Pool {
       const charged = answerDoubles[AnswerDouble.charged]!;
       if (this.#prefillModel && charged > 0) this.#modelPrefill(booking, charged);
       this.decisions++;
-      return {
+      const selection = {
         requestId,
         worker: rank.name,
         record: rank.record,
@@ -205,6 +218,8 @@ export class SelectionCore implements Pool {
         candidates: keep ? this.#decider.candidates(asked) : undefined,
         booking,
       };
+      this.predictions?.follow(booking, answer[Answer.blocks]!);
+      return selection;
     } finally {
       if (keep) this.#decider.release();
     }
@@ -239,7 +254,8 @@ export class SelectionCore implements Pool {
 
   #evidence(overlap: Overlap): Evidence {
     if (overlap.deviceBlocks + overlap.hostBlocks + overlap.diskBlocks + overlap.sharedBlocks === 0) return "none";
-    return this.config.useKvEvents ? "events" : "approximate";
+    if (!this.config.useKvEvents) return "approximate";
+    return this.kernel.answer[Answer.isPredicted] ? "predicted" : "events";
   }
 
   // ---- bookings
@@ -283,13 +299,22 @@ export class SelectionCore implements Pool {
   adopt(
     kernel: Kernel,
     slots: ReadonlyMap<number, number>,
-    taken?: { bookings: readonly BookingState[]; slots: ReadonlyMap<number, number> },
+    taken?: {
+      bookings: readonly BookingState[];
+      predictions: readonly PredictionState[];
+      slots: ReadonlyMap<number, number>;
+    },
   ): void {
     this.kernel.assertFree();
     this.ranks.move(kernel, slots);
     this.kernel = kernel;
-    if (taken) this.#bookings.adopt(taken.bookings, taken.slots);
-    else this.#bookings.moved(slots);
+    if (taken) {
+      this.predictions?.adopt(taken.predictions, taken.slots);
+      this.#bookings.adopt(taken.bookings, taken.slots);
+    } else {
+      this.predictions?.moved(slots);
+      this.#bookings.moved(slots);
+    }
     for (const [before, now] of slots) if (before !== now) this.#slotReleased(before);
     this.queue.changed();
   }

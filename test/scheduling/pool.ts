@@ -1,6 +1,7 @@
 // One pool as the tests of worker selection build it.
 import { expect } from "vitest";
 import "../../src/kernel/inlined.js";
+import type { Clock } from "../../src/core/clock.js";
 import { type KvRouterConfig, parseConfig } from "../../src/core/config.js";
 import type { Logger } from "../../src/core/log.js";
 import type { WorkerInput, WorkerRole } from "../../src/core/types.js";
@@ -54,6 +55,7 @@ export interface PoolSetUp {
   from?: number;
   budgetBytes?: number;
   log?: Logger;
+  clock?: Clock;
 }
 
 export function corePool(setUp: PoolSetUp = {}): SelectionCore {
@@ -72,7 +74,7 @@ export function corePool(setUp: PoolSetUp = {}): SelectionCore {
     role,
     factory: policy,
     partition: { model: "m", routingGroup: "default" },
-    clock: { now: () => 42 },
+    clock: setUp.clock ?? { now: () => 42 },
     log,
   });
   for (const worker of workers) {

@@ -26,7 +26,7 @@ interface LoadExports {
   bookingPrefillComplete(id: number, generation: number): number;
   bookingOutputBlocks(id: number, generation: number, more: number, fraction: number): number;
   bookingFree(id: number, generation: number): number;
-  projectActive(hashes: number, n: number): void;
+  projectActive(hashes: number, n: number, wanted: boolean): void;
   clearActive(): void;
   runCount(): number;
   randomSeed(seed: bigint): void;
@@ -101,7 +101,7 @@ export class LoadPool {
 
   /** Leading blocks of the prompt that each of the slots is working on. */
   active(hashes: readonly bigint[], slots: readonly number[]): number[] {
-    this.kernel.projectActive(this.write(hashes), hashes.length);
+    this.kernel.projectActive(this.write(hashes), hashes.length, true);
     const active = slots.map((slot) => this.at("active", slot));
     this.kernel.clearActive();
     return active;

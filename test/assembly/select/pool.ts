@@ -54,7 +54,7 @@ const COLUMNS = {
 } as const;
 const COST = 10;
 const PROBABILITY = 11;
-const MASK = 12;
+const MASK = 13;
 
 const TERMS = [
   "rawPrefillBlocks",
