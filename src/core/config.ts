@@ -32,9 +32,9 @@ export interface KvRouterConfig {
   routerAssumeKvReuse: boolean;
   /** Charge prompt tokens until prefill completes. */
   routerTrackPrefillTokens: boolean;
-  /** Not in force yet. Without events: seconds that a routed prompt counts as cached, where the worker's `totalKvBlocks` is unknown. */
+  /** Without events: seconds that a routed prompt counts as cached, where the worker's `totalKvBlocks` is unknown. */
   routerTtlSecs: number;
-  /** Not in force yet. Beside events: seconds that a routed prompt counts as cached until events confirm it; off unless given. */
+  /** Beside events: seconds that a routed prompt counts as cached until events confirm it; off unless given. */
   routerPredictedTtlSecs?: number;
   /** Ends a booking that shows no progress for so many seconds, counted as expired; 0 never does. */
   activeRequestExpirySecs: number;
@@ -220,7 +220,13 @@ const known = {
 /** Reads a configuration over the defaults; unknown fields and values out of range are `invalid_config`. */
 export function parseConfig(input: unknown, naming: Naming = "camelCase", path = "config"): KvRouterConfig {
   if (input === undefined) return defaultConfig;
-  return { ...defaultConfig, ...readAll(known[naming].config, input, path) } as KvRouterConfig;
+  const config = { ...defaultConfig, ...readAll(known[naming].config, input, path) } as KvRouterConfig;
+  if (config.routerPredictedTtlSecs !== undefined && !config.useKvEvents) {
+    const at = (name: string) => `${path}.${named(naming, name)}`;
+    const message = `${at("routerPredictedTtlSecs")} is for a router with events: without them ${at("routerTtlSecs")} says how long a routed prompt counts as cached`;
+    throw new WarmrouteError("invalid_config", message, { path: at("routerPredictedTtlSecs") });
+  }
+  return config;
 }
 
 /** The configuration of one request: the router's, with the request's override. */

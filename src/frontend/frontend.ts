@@ -3,7 +3,6 @@ import { WarmrouteError } from "../core/errors.js";
 import { readGraceMs } from "../core/fields.js";
 import { disown } from "../core/foreign.js";
 import type { Tokenizer } from "../core/prompt.js";
-import type { Evidence } from "../core/types.js";
 import { Dispatcher, responseHeaders } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
 import type { WorkerSelectionFactory } from "../plugins/worker-selection/contract.js";
@@ -11,7 +10,7 @@ import type { Selection } from "../router/contract.js";
 import type { RouterEdge } from "../router/edge.js";
 import { hintsOf } from "../router/hints.js";
 import type { KvRouter } from "../router/kv-router.js";
-import { evidenceOf, targetOf } from "../router/selection.js";
+import { targetOf } from "../router/selection.js";
 import { readJsonBody } from "./body.js";
 import { errorResponse, HttpError } from "./errors.js";
 import { ModelTable } from "./model-table.js";
@@ -156,7 +155,7 @@ export class HttpFrontend {
     const headers = new Headers(request.headers);
     headers.set("x-request-id", requestId);
     const selection = await router.select(
-      { requestId, tokens, ...hintsOf(headers), explain: onDecision !== undefined },
+      { requestId, tokens, tokensExact: exact, ...hintsOf(headers), explain: onDecision !== undefined },
       { signal, headers, body: json },
     );
     try {
@@ -176,7 +175,7 @@ export class HttpFrontend {
       }),
       { signal, onBroken: (error) => this.#options.onError?.(error, requestId) },
     );
-    return decorated(answer, selection, evidenceOf(selection, exact));
+    return decorated(answer, selection);
   }
 
   #sources({ signal }: Request): ModelSources {
@@ -217,11 +216,11 @@ function requestIdOf(request: Request): string {
 }
 
 /** The worker's answer, with the decision in its headers. */
-function decorated(answer: Response, selection: Selection, evidence: Evidence): Response {
+function decorated(answer: Response, selection: Selection): Response {
   const headers = responseHeaders(answer.headers);
   headers.set("x-warmroute-worker", selection.worker.workerId);
   headers.set("x-warmroute-dp-rank", String(selection.worker.dpRank));
   headers.set("x-warmroute-overlap-blocks", String(selection.overlap.deviceBlocks));
-  headers.set("x-warmroute-evidence", evidence);
+  headers.set("x-warmroute-evidence", selection.evidence);
   return new Response(answer.body, { status: answer.status, statusText: answer.statusText, headers });
 }

@@ -26,6 +26,7 @@ import type { RouterPolicy } from "../plugins/policy/contract.js";
 import type { Usage } from "../scheduling/booking.js";
 import type { ClassifierStats } from "../scheduling/classifier/runner.js";
 import type { BusyThresholds } from "../scheduling/overload.js";
+import type { PredictionStats } from "../scheduling/predictions.js";
 import type { PrefillLoadModel } from "../scheduling/prefill-model.js";
 import type { QueueStats } from "../scheduling/queue/contract.js";
 import type { WorkerOrRank } from "./availability.js";
@@ -103,6 +104,8 @@ export interface RoutingConstraints {
 export interface SelectRequest {
   requestId?: string;
   tokens: Uint32Array | readonly number[];
+  /** false: they are not the engine's own ids, so that every overlap is an estimate (evidence `approximate`). */
+  tokensExact?: boolean;
   routingGroup?: string;
   loraName?: string;
   cacheSalt?: string;
@@ -247,6 +250,8 @@ export interface RouterStats {
   queue: QueueStats & { unknownClasses: number };
   /** Sessions that have a rank or live requests, those idle for too long, and those that made room; absent without affinity. */
   sessions?: { known: number; expired: number; evicted: number };
+  /** Prompts that ranks are believed to hold since they were sent there; absent where only events count. */
+  predictions?: PredictionStats;
   /** Absent without a classifier. */
   classifier?: ClassifierStats;
   decisions: number;

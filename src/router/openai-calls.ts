@@ -4,7 +4,7 @@ import type { RouteOptions, Router, RouterOptions, Selection } from "./contract.
 import type { RouterEdge } from "./edge.js";
 import { hintsOf } from "./hints.js";
 import { checkRouteOptions, readHeaders } from "./read-request.js";
-import { evidenceOf, type RouterSelection, targetOf } from "./selection.js";
+import { type RouterSelection, targetOf } from "./selection.js";
 
 type Body = Record<string, unknown>;
 
@@ -44,7 +44,7 @@ export class OpenAiCalls {
     headers.set("x-request-id", requestId);
     if (!headers.has("content-type")) headers.set("content-type", "application/json");
     const selection = (await this.#router.select(
-      { requestId, tokens, ...hintsOf(headers) },
+      { requestId, tokens, tokensExact: exact, ...hintsOf(headers) },
       { headers, body, auth, ...(signal ? { signal } : {}) },
     )) as RouterSelection;
     try {
@@ -59,7 +59,6 @@ export class OpenAiCalls {
       selection.booking.abort(error);
       throw error;
     }
-    selection.evidence = evidenceOf(selection, exact);
     return selection;
   }
 

@@ -9,6 +9,7 @@ import { checkOverlap } from "./read-request.js";
 export function overlapOf(core: SelectionCore, prompt: OverlapPrompt): OverlapRow[] {
   checkOverlap(prompt);
   assertIndex(core, "overlap()");
+  core.refresh();
   const { kernel } = core;
   if ("tokens" in prompt && prompt.tokens !== undefined) {
     const n = kernel.writeTokens(prompt.tokens);

@@ -19,6 +19,7 @@ import type {
 const selectFields = fieldsOf<SelectRequest>({
   requestId: "text",
   tokens: "any",
+  tokensExact: "flag",
   routingGroup: "text",
   loraName: "any",
   cacheSalt: "any",

@@ -1,5 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
-import type { Evidence, WorkerRank, WorkerRecord } from "../core/types.js";
+import type { WorkerRank, WorkerRecord } from "../core/types.js";
 import type { DispatchTarget } from "../dispatch/index.js";
 import { type TrackOptions, trackResponse } from "../dispatch/track.js";
 import type { BookingHandle } from "../scheduling/booking-handle.js";
@@ -27,7 +27,7 @@ export class RouterSelection implements Selection {
   readonly overlap: Selection["overlap"];
   readonly cachedTokens: number;
   readonly effectivePrefillTokens: number;
-  evidence: Selection["evidence"];
+  readonly evidence: Selection["evidence"];
   readonly reason: Selection["reason"];
   readonly policy: string;
   readonly policyClass: string;
@@ -81,9 +81,4 @@ export class RouterSelection implements Selection {
 /** Where the request of a selection goes. */
 export function targetOf({ worker, record }: Selection): DispatchTarget {
   return { ...worker, url: record.url, engine: record.engine, dpSize: record.dpSize };
-}
-
-/** Overlap counted in other tokens than the engine's is an estimate, whatever the index rests on. */
-export function evidenceOf(selection: Selection, exact: boolean): Evidence {
-  return exact || selection.evidence === "none" ? selection.evidence : "approximate";
 }

@@ -24,6 +24,7 @@ export function writeSnapshot(router: RouterState, parts: readonly SnapshotPart[
   const records: Uint8Array[] = [];
   const pools: SnapshotPool[] = [];
   for (const [name, core] of router.pools) {
+    core.refresh();
     const ranks = [...core.ranks].map(({ slot, workerId, dpRank, record: { incarnation } }) => ({
       slot,
       workerId,

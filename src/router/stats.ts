@@ -24,6 +24,7 @@ export function statsOf(
     bookings: { live: requestIds.size, forgotten: handles.forgotten, expired: leases.expired },
     queue: { ...queueStats(cores.map(({ queue }) => queue.stats())), unknownClasses: admission.unknownClasses },
     ...sessionStats(cores),
+    ...predictionStats(cores),
     ...(classifier && { classifier: classifier.stats() }),
     decisions: sum((core) => core.decisions),
   };
@@ -41,6 +42,13 @@ function sessionStats(cores: readonly SelectionCore[]): Pick<RouterStats, "sessi
     sessions.evicted += affinity.evicted;
   }
   return any ? { sessions } : {};
+}
+
+/** What is predicted in all pools; nothing where only events count. */
+function predictionStats(cores: readonly SelectionCore[]): Pick<RouterStats, "predictions"> {
+  const stats = cores.flatMap(({ predictions }) => (predictions ? [predictions.stats] : []));
+  const sum = (of: "live" | "dropped") => stats.reduce((total, one) => total + one[of], 0);
+  return stats.length > 0 ? { predictions: { live: sum("live"), dropped: sum("dropped") } } : {};
 }
 
 /** The figures of all queues together. */

@@ -42,6 +42,8 @@ export interface Pool {
 export interface PoolRequest extends ConstraintInput {
   requestId?: string;
   tokens: Uint32Array | readonly number[];
+  /** false: they are not the engine's own ids. */
+  tokensExact?: boolean;
   loraName?: string;
   cacheSalt?: string;
   expectedOutputTokens?: number;

@@ -212,7 +212,7 @@ export class SelectionCore implements Pool {
         overlap,
         cachedTokens: answerDoubles[AnswerDouble.cached]!,
         effectivePrefillTokens: charged,
-        evidence: this.#evidence(overlap),
+        evidence: this.#evidence(overlap, request.tokensExact !== false),
         reason: this.#decider.reason(asked),
         tieDraw: answer[Answer.tied]! > 1 ? answer[Answer.tieIndex]! : undefined,
         candidates: keep ? this.#decider.candidates(asked) : undefined,
@@ -252,9 +252,9 @@ export class SelectionCore implements Pool {
     if (ms !== undefined) this.kernel.exports.bookingPrefillDuration(id, generation, ms);
   }
 
-  #evidence(overlap: Overlap): Evidence {
+  #evidence(overlap: Overlap, tokensExact: boolean): Evidence {
     if (overlap.deviceBlocks + overlap.hostBlocks + overlap.diskBlocks + overlap.sharedBlocks === 0) return "none";
-    if (!this.config.useKvEvents) return "approximate";
+    if (!this.config.useKvEvents || !tokensExact) return "approximate";
     return this.kernel.answer[Answer.isPredicted] ? "predicted" : "events";
   }
 

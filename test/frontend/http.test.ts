@@ -54,19 +54,15 @@ describe("a good request", () => {
       "x-warmroute-worker": "5",
       "x-warmroute-dp-rank": "1",
       "x-warmroute-overlap-blocks": "3",
-      "x-warmroute-evidence": "approximate",
+      "x-warmroute-evidence": "events",
       "x-own": "1",
     });
   });
 
-  test.each([
-    ["events", { prompt: "a" }, "approximate"],
-    ["none", { prompt: "a" }, "none"],
-    ["events", { prompt: [1, 2] }, "events"],
-  ])("evidence %s for %j is told as %s", async (evidence, body, told) => {
-    const { frontend } = setUp({}, { evidence });
-    const answer = await frontend.fetch(completion({ model: "m", ...body }));
-    expect(answer.headers.get("x-warmroute-evidence")).toBe(told);
+  test("tells the router whether the tokens are the engine's own", async () => {
+    const { frontend, requests } = setUp();
+    for (const prompt of ["a", [1, 2]]) await frontend.fetch(completion({ model: "m", prompt }));
+    expect(requests.map(({ tokensExact }) => tokensExact)).toEqual([false, true]);
   });
 
   test("keeps its request id, or gets one; the worker gets the same", async () => {
@@ -93,7 +89,7 @@ describe("a good request", () => {
     await frontend.fetch(completion({ model: "m", prompt: '{"user": "bob"} one' }));
     await frontend.fetch(completion({ model: "m", prompt: '{"user": "bob"} two' }));
     for (const request of requests) {
-      expect(Object.keys(request).sort()).toEqual(["explain", "requestId", "tokens"]);
+      expect(Object.keys(request).sort()).toEqual(["explain", "requestId", "tokens", "tokensExact"]);
     }
   });
 });

@@ -32,11 +32,14 @@ interface Live {
   oracle: OracleBooking;
 }
 
-async function run(steps: readonly (readonly [number, number, number])[]): Promise<void> {
+async function run(predicts: boolean, steps: readonly (readonly [number, number, number])[]): Promise<void> {
   const clock = new VirtualClock();
   const router = await createRouter({
     ...{ blockSize: SIZE, seed: 5, clock, log, decisionLog: 16 },
-    config: { routerQueueThreshold: 0.02, routerTrackOutputBlocks: true, sessionAffinityTtlSecs: 60 },
+    config: {
+      ...{ routerQueueThreshold: 0.02, routerTrackOutputBlocks: true, sessionAffinityTtlSecs: 60 },
+      ...(predicts && { routerPredictedTtlSecs: 5 }),
+    },
   });
   const oracle = new LoadOracle();
   const live = new Map<string, Live>();
@@ -81,7 +84,8 @@ async function run(steps: readonly (readonly [number, number, number])[]): Promi
           expect(isTaken).toBe(false);
           waiting.delete(requestId);
           const { worker, effectivePrefillTokens } = selection;
-          expect(effectivePrefillTokens).toBe(tokens.length);
+          if (predicts) expect(effectivePrefillTokens).toBeLessThanOrEqual(tokens.length);
+          else expect(effectivePrefillTokens).toBe(tokens.length);
           const booking = oracle.book(key(worker.workerId, worker.dpRank), hashes, 0, effectivePrefillTokens);
           live.set(requestId, { selection, oracle: booking });
         },
@@ -171,6 +175,10 @@ async function run(steps: readonly (readonly [number, number, number])[]): Promi
   }
   expect(router.stats()).toMatchObject({ bookings: { live: 0, forgotten: 0, expired: 0 } });
   expect(router.stats().queue).toMatchObject({ pending: 0, pendingIslTokens: 0, byClass: {} });
+  if (predicts) {
+    await clock.advance(5000);
+    expect(router.stats().predictions).toEqual({ live: 0, dropped: 0 });
+  }
   expect(clock.armed).toBe(0);
   await router.close();
 }
@@ -178,5 +186,5 @@ async function run(steps: readonly (readonly [number, number, number])[]): Promi
 test(`${RUNS} runs of ${STEPS} steps`, { timeout: 300_000 }, async () => {
   const step = fc.tuple(fc.nat(99), fc.nat(1000), fc.nat(1000));
   const steps = fc.array(step, { minLength: STEPS, maxLength: STEPS });
-  await fc.assert(fc.asyncProperty(steps, run), { numRuns: RUNS, endOnFailure: true });
+  await fc.assert(fc.asyncProperty(fc.boolean(), steps, run), { numRuns: RUNS, endOnFailure: true });
 });

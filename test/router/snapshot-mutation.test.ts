@@ -53,20 +53,21 @@ function mutate(bytes: Uint8Array, random: () => number): Uint8Array {
 
 it("mutated snapshots are refused with a reason, or survive 100 operations", async () => {
   const random = randomSource(2026);
-  const options = { model: "m", blockSize: 4, seed: 3, maxRanks: 8, memoryBudgetBytes: 2 ** 21 };
+  const common = { model: "m", blockSize: 4, seed: 3, maxRanks: 8, memoryBudgetBytes: 2 ** 21 };
+  const options = { engine: common, sequence: { ...common, config: { routerPredictedTtlSecs: 600 } } };
   const workers = [{ workerId: "1", dpSize: 2 }, { workerId: "2" }];
   const bases: { bytes: Uint8Array; blockNames: "engine" | "sequence" }[] = [];
   for (const blockNames of ["engine", "sequence"] as const) {
     for (let seed = 1; seed <= 4; seed++) {
-      const router = await createRouter({ ...options, workers, blockNames });
+      const router = await createRouter({ ...options[blockNames], workers, blockNames });
       const step = randomOperations(router, randomSource(seed));
       for (let i = 0; i < 25 * seed; i++) await step();
       bases.push({ bytes: router.snapshot(), blockNames });
     }
   }
   const routers = {
-    engine: await createRouter({ ...options, workers, blockNames: "engine" }),
-    sequence: await createRouter({ ...options, workers, blockNames: "sequence" }),
+    engine: await createRouter({ ...options.engine, workers, blockNames: "engine" }),
+    sequence: await createRouter({ ...options.sequence, workers, blockNames: "sequence" }),
   };
   const refused = new Map<string, number>();
   let accepted = 0;
