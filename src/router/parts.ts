@@ -150,9 +150,14 @@ export class RouterParts {
 }
 
 function seedOf({ seed }: RouterOptions): bigint {
-  return seed === undefined
-    ? crypto.getRandomValues(new BigUint64Array(1))[0]!
-    : parseU64(seed, "seed", "invalid_config");
+  if (seed !== undefined) return parseU64(seed, "seed", "invalid_config");
+  try {
+    return crypto.getRandomValues(new BigUint64Array(1))[0]!;
+  } catch (cause) {
+    // As workerd does outside of a request.
+    const message = "this place has no random numbers: create the router within a request, or give it a seed";
+    throw new WarmrouteError("invalid_config", message, { path: "seed", cause });
+  }
 }
 
 function logOf(size: boolean | number | undefined): DecisionLog<Decision> | undefined {

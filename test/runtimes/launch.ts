@@ -37,7 +37,7 @@ export function findRuntime(runtime: Runtime): string | undefined {
 }
 
 /** Bundles one boot file from source; `.wasm` imports stay imports, for runtimes that load modules themselves. */
-async function bundle(boot: "portable" | "workerd"): Promise<string> {
+async function bundle(boot: "portable" | "workerd" | "queue"): Promise<string> {
   mkdirSync(out, { recursive: true });
   const outfile = `${out}${boot}.mjs`;
   await build({
@@ -48,7 +48,7 @@ async function bundle(boot: "portable" | "workerd"): Promise<string> {
     target: "es2022",
     platform: "neutral",
     mainFields: ["module", "main"],
-    conditions: boot === "workerd" ? ["workerd", "import"] : ["import"],
+    conditions: boot === "portable" ? ["import"] : ["workerd", "import"],
     external: ["*.wasm"],
     logLevel: "warning",
   });
@@ -78,37 +78,45 @@ function freePort(): Promise<number> {
   });
 }
 
-const config = (port: number) => `using Workerd = import "/workerd/workerd.capnp";
+const config = (boot: string, port: number) => `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [ (name = "main", worker = .suite) ],
   sockets = [ (name = "http", address = "127.0.0.1:${port}", http = (), service = "main") ] );
 const suite :Workerd.Worker = (
   modules = [
-    (name = "workerd.mjs", esModule = embed "workerd.mjs"),
+    (name = "main.mjs", esModule = embed "${boot}.mjs"),
     (name = "./kernel.wasm", wasm = embed "kernel.wasm") ],
   compatibilityDate = "2025-09-01" );
 `;
 
-async function runWorkerd(program: string): Promise<string> {
-  await bundle("workerd");
+/** Serves a boot file on workerd until `use` is done with it, which gets a fetch that waits until it listens. */
+export async function onWorkerd<T>(
+  program: string,
+  boot: "workerd" | "queue",
+  use: (get: (path: string) => Promise<string>) => Promise<T>,
+): Promise<T> {
+  await bundle(boot);
   copyFileSync(`${root}build/kernel.wasm`, `${out}kernel.wasm`);
   const port = await freePort();
-  writeFileSync(`${out}config.capnp`, config(port));
-  const server = spawn(program, ["serve", "config.capnp"], { cwd: out, stdio: ["ignore", "pipe", "pipe"] });
+  writeFileSync(`${out}${boot}.capnp`, config(boot, port));
+  const server = spawn(program, ["serve", `${boot}.capnp`], { cwd: out, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [server.stdout, server.stderr]) stream.on("data", (data) => (said += data));
   const ended = new Promise<void>((resolve) => server.once("close", () => resolve()));
   server.once("error", (error) => (said += error.message));
-  try {
+  const get = async (path: string) => {
     const signal = AbortSignal.timeout(50_000);
     while (server.exitCode === null) {
-      const response = await fetch(`http://127.0.0.1:${port}/`, { signal }).catch(() => undefined);
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { signal }).catch(() => undefined);
       if (response?.ok) return await response.text();
       if (response) throw new Error(`workerd answered ${response.status}: ${await response.text()}`);
       signal.throwIfAborted();
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     throw new Error(`workerd ended with ${server.exitCode}: ${said}`);
+  };
+  try {
+    return await use(get);
   } finally {
     server.kill("SIGKILL");
     await ended;
@@ -117,4 +125,4 @@ async function runWorkerd(program: string): Promise<string> {
 
 /** Runs the suite on a runtime and returns the text it answered. */
 export const launch = (runtime: Runtime, program: string): Promise<string> =>
-  runtime === "workerd" ? runWorkerd(program) : runPortable(program, runtime);
+  runtime === "workerd" ? onWorkerd(program, "workerd", (get) => get("/")) : runPortable(program, runtime);

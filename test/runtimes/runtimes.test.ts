@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { golden } from "./golden.js";
-import { findRuntime, launch, type Runtime } from "./launch.js";
+import { findRuntime, launch, onWorkerd, type Runtime } from "./launch.js";
 import type { SuiteDocument } from "./suite.js";
 
 const runtimes: Runtime[] = ["node", "deno", "bun", "workerd"];
@@ -79,5 +79,22 @@ describe("the suite on Node", () => {
     if (!program && !process.env.CI) skip(`the package with ${name} for this platform is not installed`);
     expect(program, `the package with ${name} for this platform`).toBeDefined();
     if (program) expect(await launch(name, program)).toBe(text);
+  });
+});
+
+test("on workerd a request waits for what another one frees, each in its own context", async ({ skip }) => {
+  const program = findRuntime("workerd");
+  if (!program && !process.env.CI) skip("the package with workerd for this platform is not installed");
+  await onWorkerd(program!, "queue", async (get) => {
+    const json = async (path: string) => JSON.parse(await get(path));
+    expect(await json("/outside")).toMatch(/create the router within a request, or give it a seed$/);
+    expect(await json("/select/first")).toEqual({ worker: "1", waited: false });
+    const second = json("/select/second");
+    const third = json("/select/third");
+    await expect.poll(() => json("/stats"), { timeout: 5000 }).toEqual({ pending: 2 });
+    await json("/free/first");
+    expect(await second).toEqual({ worker: "1", waited: true });
+    expect(await json("/free/second")).toEqual({ pending: 0 });
+    expect(await third).toEqual({ worker: "1", waited: true });
   });
 });
