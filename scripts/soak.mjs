@@ -100,7 +100,7 @@ async function randomSoak(minutes) {
   const router = await createRouter({
     ...{ blockSize, log, decisionLog: true, policy: await parsePolicy(policy) },
     prefillLoadModel: ({ newTokens }) => newTokens / 10,
-    config: { routerTrackOutputBlocks: true, sessionAffinityTtlSecs: 2, activeRequestExpirySecs: 2 },
+    config: { routerTrackOutputBlocks: true, sessionAffinityTtlSecs: 2, activeRequestExpirySecs: 1 },
   });
   const end = performance.now() + minutes * 60_000;
   let lifecycles = 0;
@@ -230,7 +230,7 @@ async function randomSoak(minutes) {
   async function fleet() {
     let name = 1n;
     while (performance.now() < end) {
-      await sleep(below(20));
+      await sleep(below(100));
       const workerId = 1 + below(8);
       const known = router.workers().some((worker) => worker.workerId === `${workerId}`);
       switch (below(8)) {
