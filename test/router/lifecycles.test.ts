@@ -175,7 +175,7 @@ async function run(steps: readonly (readonly [number, number, number])[]): Promi
   await router.close();
 }
 
-test(`${RUNS} runs of ${STEPS} steps`, { timeout: 300_000 }, async () => {
+test(`scenario 11: ${RUNS} runs of ${STEPS} random steps end at zero`, { timeout: 300_000 }, async () => {
   const step = fc.tuple(fc.nat(99), fc.nat(1000), fc.nat(1000));
   const steps = fc.array(step, { minLength: STEPS, maxLength: STEPS });
   await fc.assert(fc.asyncProperty(steps, run), { numRuns: RUNS, endOnFailure: true });
