@@ -4,9 +4,11 @@ import { describe, expect, test } from "vitest";
 import "../../src/kernel/inlined.js";
 import { openAiEdge } from "../../src/frontend/index.js";
 import { hashTokens } from "../../src/kernel/hash.js";
+import { perRow, RouterPlugins, WorkerInputs, WorkerSelectionPolicy } from "../../src/plugins.js";
 import type { RouterOptions, Selection } from "../../src/router/contract.js";
 import { createRouter } from "../../src/router/create-router.js";
 import type { KvRouter } from "../../src/router/kv-router.js";
+import { VirtualClock } from "../../src/testing/virtual-clock.js";
 
 const SIZE = 16;
 const ids = (n: number) => Array.from({ length: n }, (_, i) => ({ workerId: `${i + 1}` }));
@@ -175,4 +177,58 @@ test("scenario 16: a worker with the whole prompt and three like it to do does n
   expect((await costs(1, 0)).slice(0, 2)).toEqual([20, 20]);
   expect(await costs(1, 1)).toEqual([25, 20, "2"]);
   expect(await costs(3, 1)).toEqual([47.5, 20, "2"]);
+});
+
+describe("scenario 17: routing groups that come and go", () => {
+  const events = (r: KvRouter, i: number) =>
+    r.applyEvent({
+      worker_id: "1",
+      event: { data: { stored: { parent_hash: 99, blocks: [{ block_hash: i, tokens_hash: i }] } } },
+    });
+
+  test.each([
+    [1000, "with their worker", (r: KvRouter) => void r.removeWorker("1")],
+    [100, "as their worker moves on", () => {}],
+  ])(
+    "%i times, %s, leave no memory and no timer behind, and what they counted stays counted",
+    async (times, _, leave) => {
+      const clock = new VirtualClock();
+      const closed: string[] = [];
+      const plugins = new RouterPlugins().withWorkerSelection(({ partition: { routingGroup } }) => {
+        const scorers = [perRow(WorkerInputs.CACHE, () => 0)];
+        return new WorkerSelectionPolicy({ label: "own", scorers, close: () => void closed.push(routingGroup) });
+      });
+      const r = await open({ clock, plugins, workers: [] });
+      const bytes: number[] = [];
+      for (let i = 0; i < times; i++) {
+        const routingGroup = `g${i}`;
+        r.addWorker({ workerId: "1", routingGroup });
+        events(r, i);
+        (await r.select({ tokens: range(1, 100), routingGroup })).booking.free();
+        leave(r);
+        bytes.push(r.stats().index.bytes);
+      }
+      expect(Math.max(...bytes.slice(20))).toBe(bytes[20]);
+      expect(r.stats()).toMatchObject({ decisions: times, index: { orphans: times } });
+      expect(closed.length).toBeGreaterThanOrEqual(times - 10);
+      expect(closed).not.toContain(`g${times - 1}`);
+      expect(clock.armed).toBe(0);
+      await r.close();
+      expect(new Set(closed).size).toBe(closed.length);
+    },
+  );
+
+  test("a group whose only worker starts anew stays what it was, and what waits there is answered", async () => {
+    const config = { routerQueueThreshold: 0 };
+    const r = await open({ clock: new VirtualClock(), config, workers: [{ workerId: "1", maxNumBatchedTokens: 100 }] });
+    const holder = await r.select({ tokens: range(1, 100) });
+    const waiting = r.select({ tokens: range(2, 100) });
+    r.removeWorker("1");
+    await expect(waiting).rejects.toMatchObject({ code: "no_endpoints" });
+    holder.booking.free();
+    await expect(r.select({ tokens: range(3, 100) })).rejects.toMatchObject({ code: "no_endpoints" });
+    r.addWorker({ workerId: "1" });
+    (await r.select({ tokens: range(4, 100) })).booking.free();
+    expect(r.stats()).toMatchObject({ decisions: 2, bookings: { live: 0 }, queue: { pending: 0 } });
+  });
 });
