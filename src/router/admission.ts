@@ -5,6 +5,7 @@ import type { WorkerRank } from "../core/types.js";
 import { checkTokens } from "../kernel/kernel.js";
 import type { PolicyClass } from "../plugins/policy/contract.js";
 import { AffinityFollower } from "../scheduling/affinity-follower.js";
+import { pinOf } from "../scheduling/binding.js";
 import type { HandleNet } from "../scheduling/booking-handle.js";
 import { bestCachedTokens } from "../scheduling/cached-tokens.js";
 import type { RequestLifecycle } from "../scheduling/classifier/lifecycle.js";
@@ -20,7 +21,7 @@ import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { Decision, Selection, SelectRequest } from "./contract.js";
 import { decided, undecided } from "./decisions.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
-import { pinOf, poolRequest, sessionOf } from "./pool-request.js";
+import { poolRequest, sessionOf } from "./pool-request.js";
 import { RouterSelection } from "./selection.js";
 
 export interface AdmissionOptions {
@@ -150,10 +151,11 @@ export class Admission implements Reselecting {
   async #wait(admitted: Admitted, lane: LaneKey, overrides: ClassifyOverrides | undefined): Promise<Selection> {
     const { logical, asked, policyClass, signal } = admitted;
     const { core, ingressAtMs } = logical;
-    const rawTokens = asked.tokens.length;
     let release = () => {};
     try {
+      // Refuses what is wrong with the request, before it waits for nothing.
       const cachedTokens = bestCachedTokens(core, asked);
+      const rawTokens = asked.tokens.length;
       release = this.#requestIds.hold(asked.requestId);
       const since = this.#clock.now();
       const parked: Parked = {
@@ -216,7 +218,11 @@ export class Admission implements Reselecting {
   /** The class of a request; its uncached tokens are looked up only where the profile asks for them. */
   #classOf(core: SelectionCore, request: SelectRequest, set: string | undefined): PolicyClass {
     const classes = this.#classes;
-    const uncached = classes.usesBuckets ? request.tokens.length - bestCachedTokens(core, request) : 0;
+    let uncached = 0;
+    if (classes.usesBuckets) {
+      const cached = bestCachedTokens(core, request);
+      uncached = request.tokens.length - cached;
+    }
     if (set !== undefined) return classes.named(set, uncached)!;
     const asked = request.policyClass;
     if (asked !== undefined && !classes.has(asked)) this.unknownClasses++;

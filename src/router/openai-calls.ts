@@ -39,6 +39,7 @@ export class OpenAiCalls {
     checkRouteOptions(options);
     const { auth, signal } = options;
     const { path, tokens, exact } = this.#composed.readPrompt(body, options.path, this.#options.tokenizer);
+    const bytes = writeBody(body);
     const headers = readHeaders(options.headers);
     const requestId = headers.get("x-request-id") || crypto.randomUUID();
     headers.set("x-request-id", requestId);
@@ -52,7 +53,7 @@ export class OpenAiCalls {
         path,
         method: "POST",
         headers,
-        body: new TextEncoder().encode(JSON.stringify(body)),
+        body: bytes,
         ...(signal ? { signal } : {}),
       });
     } catch (error) {
@@ -80,5 +81,17 @@ export class OpenAiCalls {
     }
     if (/^text\/event-stream\b/.test(answer.headers.get("content-type") ?? "")) yield* eventsOf(answer.body!);
     else yield parseAnswer(await answer.text());
+  }
+}
+
+/** The body as it travels: what it says beside its prompt is the worker's to judge. Throws `invalid_request`. */
+function writeBody(body: Body): Uint8Array<ArrayBuffer> {
+  try {
+    return new TextEncoder().encode(JSON.stringify(body));
+  } catch {
+    // The reason could quote a key.
+    throw new WarmrouteError("invalid_request", "the body cannot be written as JSON", {
+      path: "body",
+    });
   }
 }

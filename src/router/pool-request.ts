@@ -1,6 +1,5 @@
 // What a pool is asked for a request of the router.
-import { parseU32, workerIdString } from "../core/ids.js";
-import type { SessionContext, WorkerRank } from "../core/types.js";
+import type { SessionContext } from "../core/types.js";
 import type { ClassifyOverrides } from "../scheduling/classifier/overrides.js";
 import type { PoolRequest } from "../scheduling/pool.js";
 import type { SelectRequest } from "./contract.js";
@@ -35,13 +34,4 @@ export function poolRequest(
 
 export function sessionOf({ sessionId, sessionContext }: SelectRequest): SessionContext | undefined {
   return sessionContext ?? (sessionId === undefined ? undefined : { sessionId });
-}
-
-/** Throws `invalid_request`. */
-export function pinOf({ pinnedWorker }: SelectRequest): WorkerRank | undefined {
-  if (!pinnedWorker) return undefined;
-  return {
-    workerId: workerIdString(pinnedWorker.workerId, "pinnedWorker.workerId", "invalid_request"),
-    dpRank: parseU32(pinnedWorker.dpRank ?? 0, "pinnedWorker.dpRank"),
-  };
 }

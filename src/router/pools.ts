@@ -13,6 +13,10 @@ import type { PrefillLoadModel } from "../scheduling/prefill-model.js";
 import type { RequestIds } from "../scheduling/request-ids.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import { assertIndex } from "./construct.js";
+import { countsOf, type PoolCounts, totalOf } from "./pool-counts.js";
+
+/** Each has a kernel, so groups that come and go must not leave theirs behind. */
+const mostEmpty = 8;
 
 /** What all pools of a router have in common. */
 export interface PoolSettings {
@@ -40,6 +44,8 @@ export class Pools {
   readonly #settings: PoolSettings;
   readonly #pools = new Map<string, SelectionCore>();
   #thresholds: BusyThresholds | undefined;
+  /** What the pools that are gone have counted. */
+  #gone = totalOf([]);
 
   constructor(settings: PoolSettings) {
     this.#settings = settings;
@@ -75,9 +81,26 @@ export class Pools {
 
   /** Takes back a pool that was opened in vain. */
   discard(routingGroup: string, role: WorkerRole): void {
-    const name = nameOf(routingGroup, role);
-    void this.#pools.get(name)?.close();
+    this.#drop(nameOf(routingGroup, role));
+  }
+
+  /** Lets go of pools that have no ranks, but for a few whose workers may come back: those that were made last. */
+  trim(): void {
+    const empty = [...this.#pools].filter(([, core]) => core.ranks.workers === 0);
+    for (const [name] of empty.slice(0, -mostEmpty)) this.#drop(name);
+  }
+
+  #drop(name: string): void {
+    const core = this.#pools.get(name);
+    if (!core) return;
     this.#pools.delete(name);
+    this.#gone = totalOf([this.#gone, countsOf(core)]);
+    void core.close();
+  }
+
+  /** What all pools have counted, with those that are gone. */
+  counts(): PoolCounts {
+    return totalOf([this.#gone, ...Array.from(this.#pools.values(), countsOf)]);
   }
 
   /** A kernel for a pool: its first one, or the one that a restored pool moves to. */

@@ -1,63 +1,58 @@
 import { Counter } from "../kernel/abi.js";
-import type { QueueStats } from "../scheduling/queue/contract.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 import type { LoadRow, RouterStats } from "./contract.js";
 import type { RouterParts } from "./parts.js";
 
 /** Figures of a router, over all its pools; `refused` are the events that reached none. */
 export function statsOf(
-  { pools, requestIds, admission, installed, leases, handles }: RouterParts,
+  { config, pools, requestIds, admission, installed, leases, handles }: RouterParts,
   refused: number,
 ): RouterStats {
   const cores = [...pools];
   const sum = (f: (core: SelectionCore) => number) => cores.reduce((total, core) => total + f(core), 0);
+  // Sessions first: counting them lets those expire that are over.
+  const known = sum(({ affinity }) => affinity?.size ?? 0);
+  const counts = pools.counts();
+  const { orphans, duplicates, decisions, rejected, overdue, cancelled } = counts;
   const { classifier } = installed;
+  const { sessionsExpired: expired, sessionsEvicted: evicted } = counts;
   return {
     index: {
       blocks: sum((core) => core.counter(Counter.heldBlocks)),
       bytes: sum((core) => core.counter(Counter.bytes)),
       budgetBytes: sum((core) => core.counter(Counter.budget)),
-      orphans: sum((core) => core.contents.orphans),
-      refused: refused + sum((core) => core.contents.refused),
-      duplicates: sum((core) => core.counter(Counter.duplicates)),
+      ...{ orphans, refused: refused + counts.refused, duplicates },
     },
     bookings: { live: requestIds.size, forgotten: handles.forgotten, expired: leases.expired },
-    queue: { ...queueStats(cores.map(({ queue }) => queue.stats())), unknownClasses: admission.unknownClasses },
-    ...sessionStats(cores),
-    ...predictionStats(cores),
+    queue: {
+      ...waitingOf(cores),
+      ...{ rejected, overdue, cancelled, unknownClasses: admission.unknownClasses },
+    },
+    ...predictionsOf(cores, counts.predictionsDropped),
+    ...(config.sessionAffinityTtlSecs && { sessions: { known, expired, evicted } }),
     ...(classifier && { classifier: classifier.stats() }),
-    decisions: sum((core) => core.decisions),
+    decisions,
   };
 }
 
-/** The sessions of all pools; nothing without affinity. */
-function sessionStats(cores: readonly SelectionCore[]): Pick<RouterStats, "sessions"> {
-  const sessions = { known: 0, expired: 0, evicted: 0 };
-  let any = false;
-  for (const { affinity } of cores) {
-    if (!affinity) continue;
-    any = true;
-    sessions.known += affinity.size;
-    sessions.expired += affinity.expired;
-    sessions.evicted += affinity.evicted;
-  }
-  return any ? { sessions } : {};
+/** The predictions of all pools; nothing where only events count. */
+function predictionsOf(cores: readonly SelectionCore[], dropped: number): Pick<RouterStats, "predictions"> {
+  const all = cores.flatMap(({ predictions }) => predictions ?? []);
+  if (all.length === 0) return {};
+  return { predictions: { live: all.reduce((live, { stats }) => live + stats.live, 0), dropped } };
 }
 
-/** What is predicted in all pools; nothing where only events count. */
-function predictionStats(cores: readonly SelectionCore[]): Pick<RouterStats, "predictions"> {
-  const stats = cores.flatMap(({ predictions }) => (predictions ? [predictions.stats] : []));
-  const sum = (of: "live" | "dropped") => stats.reduce((total, one) => total + one[of], 0);
-  return stats.length > 0 ? { predictions: { live: sum("live"), dropped: sum("dropped") } } : {};
-}
-
-/** The figures of all queues together. */
-function queueStats(queues: readonly QueueStats[]): QueueStats {
-  const total = { pending: 0, pendingIslTokens: 0, rejected: 0, overdue: 0, cancelled: 0 };
+/** The requests that wait in any queue. */
+function waitingOf(
+  cores: readonly SelectionCore[],
+): Pick<RouterStats["queue"], "pending" | "pendingIslTokens" | "byClass"> {
+  const total = { pending: 0, pendingIslTokens: 0 };
   const byClass: Record<string, number> = {};
-  for (const queue of queues) {
-    for (const key of Object.keys(total) as (keyof typeof total)[]) total[key] += queue[key];
-    for (const [name, waiting] of Object.entries(queue.byClass)) byClass[name] = (byClass[name] ?? 0) + waiting;
+  for (const { queue } of cores) {
+    const stats = queue.stats();
+    total.pending += stats.pending;
+    total.pendingIslTokens += stats.pendingIslTokens;
+    for (const [name, waiting] of Object.entries(stats.byClass)) byClass[name] = (byClass[name] ?? 0) + waiting;
   }
   return { ...total, byClass };
 }

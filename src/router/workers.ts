@@ -57,6 +57,7 @@ export class WorkerTable {
     }
     if (old) for (const dpRank of ranksOf(old.record)) this.#retire(old, dpRank, record, core);
     this.#members.set(record.workerId, { record, core });
+    if (old && old.core !== core) this.#pools.trim();
     return record;
   }
 
@@ -66,7 +67,9 @@ export class WorkerTable {
       const member = this.#members.get(workerId);
       if (!member) return false;
       for (const dpRank of ranksOf(member.record)) member.core.removeRank(workerId, dpRank);
-      return this.#members.delete(workerId);
+      this.#members.delete(workerId);
+      this.#pools.trim();
+      return true;
     });
   }
 

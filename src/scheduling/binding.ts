@@ -1,4 +1,5 @@
 import { parseU32, workerIdString } from "../core/ids.js";
+import type { WorkerRank } from "../core/types.js";
 import { type Constraints, exclusionOf, pinOutcome } from "./eligibility.js";
 import type { Pool, PoolRequest } from "./pool.js";
 import type { PoolRank } from "./ranks.js";
@@ -18,6 +19,15 @@ export interface Binding {
   readonly slot: number | undefined;
 }
 
+/** Reads where a request must go. Throws `invalid_request`. */
+export function pinOf({ pinnedWorker }: Pick<PoolRequest, "pinnedWorker">): WorkerRank | undefined {
+  if (pinnedWorker === undefined) return undefined;
+  return {
+    workerId: workerIdString(pinnedWorker.workerId, "pinnedWorker.workerId", "invalid_request"),
+    dpRank: parseU32(pinnedWorker.dpRank ?? 0, "pinnedWorker.dpRank"),
+  };
+}
+
 /** Reads where a request would like to go. Throws `invalid_request`. */
 export function affinityOf({ affinityTarget }: Pick<PoolRequest, "affinityTarget">): AffinityTarget | undefined {
   if (affinityTarget === undefined) return undefined;
@@ -34,19 +44,19 @@ export function affinityOf({ affinityTarget }: Pick<PoolRequest, "affinityTarget
  */
 export function bindingOf(
   pool: Pool,
-  { pinnedWorker, softAffinity }: Pick<PoolRequest, "pinnedWorker" | "softAffinity">,
+  request: Pick<PoolRequest, "pinnedWorker" | "softAffinity">,
   affinity: AffinityTarget | undefined,
   constraints: Constraints | undefined,
 ): Binding | undefined {
-  if (pinnedWorker !== undefined) {
-    const workerId = workerIdString(pinnedWorker.workerId, "pinnedWorker.workerId", "invalid_request");
-    const dpRank = parseU32(pinnedWorker.dpRank ?? 0, "pinnedWorker.dpRank");
+  const pin = pinOf(request);
+  if (pin) {
+    const { workerId, dpRank } = pin;
     const rank = pool.ranks.get(workerId, dpRank);
     const mayGo = pinOutcome(workerId, rank, constraints) === "selected";
     // The kernel finds no rank beyond the last slot, so a pin that is refused becomes an outcome like any other.
     return { by: "pinned", workerId, dpRank, slot: mayGo ? rank!.slot : pool.kernel.maxRanks };
   }
-  if (affinity === undefined || softAffinity || !pool.policy.exclusiveAffinity) return undefined;
+  if (affinity === undefined || request.softAffinity || !pool.policy.exclusiveAffinity) return undefined;
   const { workerId } = affinity;
   let only: PoolRank | undefined;
   for (const rank of pool.ranks.of(workerId)) {

@@ -10,10 +10,10 @@ import { writeRequest } from "./request.js";
  * plugins.md §2.4). 0 where no rank is eligible, and in a pool without an index. Throws as `writeRequest` does.
  */
 export function bestCachedTokens(pool: Pool, request: PoolRequest): number {
-  if (!pool.usesIndex) return 0;
   const { kernel } = pool;
   const constraints = readConstraints(request, pool.ranks);
   writeRequest(pool, request, constraints, bindingOf(pool, request, undefined, constraints), 0);
+  if (!pool.usesIndex) return 0;
   const n = kernel.exports.prepare(WorkerInputs.CACHE);
   if (n < 0) return 0;
   kernel.sync();

@@ -1,4 +1,5 @@
 import { WarmrouteError } from "../core/errors.js";
+import { checkFields, fieldsOf } from "../core/fields.js";
 import { describe, shortened, workerIdString } from "../core/ids.js";
 import type { Exclusion, Outcome } from "../core/types.js";
 import type { PoolRank } from "./ranks.js";
@@ -24,6 +25,11 @@ export interface ConstraintInput {
   };
 }
 
+const constraintFields = fieldsOf<NonNullable<ConstraintInput["routingConstraints"]>>({
+  requiredTaints: "list",
+  preferredTaints: "object",
+});
+
 /**
  * Reads the constraints of a request; undefined when there are none. The adapter is one where any of the pool's workers
  * lists its own. Throws `invalid_request`.
@@ -35,23 +41,18 @@ export function readConstraints(
   const { allowedWorkerIds, routingConstraints } = input;
   const lora = listsLoras ? input.loraName : undefined;
   if (allowedWorkerIds === undefined && routingConstraints === undefined && !lora) return undefined;
-  for (const key in routingConstraints) {
-    if (key !== "requiredTaints" && key !== "preferredTaints") {
-      const path = `routingConstraints.${key}`;
-      throw new WarmrouteError("invalid_request", `routingConstraints has an unknown field: ${shortened(key)}`, {
-        path,
-      });
-    }
+  if (routingConstraints !== undefined) {
+    checkFields(routingConstraints, constraintFields, "routingConstraints", "invalid_request", "routingConstraints.");
   }
-  const required: unknown = routingConstraints?.requiredTaints ?? [];
-  if (!Array.isArray(required) || !required.every((taint) => typeof taint === "string")) {
+  const { requiredTaints: required = [], preferredTaints = {} } = routingConstraints ?? {};
+  if (!required.every((taint) => typeof taint === "string")) {
     const path = "routingConstraints.requiredTaints";
     throw new WarmrouteError("invalid_request", `${path} must be a list of strings`, { path });
   }
   const allowed =
     allowedWorkerIds &&
     new Set(allowedWorkerIds.map((id, i) => workerIdString(id, `allowedWorkerIds[${i}]`, "invalid_request")));
-  const preferred = Object.entries(routingConstraints?.preferredTaints ?? {});
+  const preferred = Object.entries(preferredTaints);
   for (const [taint, weight] of preferred) {
     if (typeof weight !== "number" || !Number.isFinite(weight)) {
       const path = `routingConstraints.preferredTaints.${taint}`;

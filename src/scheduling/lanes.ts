@@ -1,4 +1,4 @@
-import { type AffinityTarget, affinityOf, bindingOf, isWithin } from "./binding.js";
+import { type AffinityTarget, affinityOf, bindingOf, isWithin, pinOf } from "./binding.js";
 import { exclusionOf, readConstraints } from "./eligibility.js";
 import type { Pool, PoolRequest } from "./pool.js";
 import type { LaneKey } from "./queue/contract.js";
@@ -45,8 +45,8 @@ function keyOf(pool: Pool, request: PoolRequest): string {
 
 /** Where the request would like to go, as far as that may bind it, now or once the rank is there. */
 function boundTo(pool: Pool, request: PoolRequest, affinity: AffinityTarget | undefined): unknown[] | null {
-  const { pinnedWorker } = request;
-  if (pinnedWorker) return ["pinned", String(pinnedWorker.workerId), pinnedWorker.dpRank ?? 0];
+  const pin = pinOf(request);
+  if (pin) return ["pinned", pin.workerId, pin.dpRank];
   if (!affinity || request.softAffinity || !pool.policy.exclusiveAffinity) return null;
   return ["affinity", affinity.workerId, affinity.dpRank ?? null];
 }

@@ -193,14 +193,6 @@ describe("workers", () => {
     expect(selection).toMatchObject({ worker: last, overlap: { deviceBlocks: 2 } });
     expect(() => r.addWorker({ workerId: "6" })).toThrowError(coded("too_many_ranks"));
   });
-
-  it("dp ranks start where the worker says", async () => {
-    const r = await open({ workers: [{ workerId: "1", dpStart: 8, dpSize: 8 }] });
-    expect(r.loads().map((row) => row.dpRank)).toEqual([8, 9, 10, 11, 12, 13, 14, 15]);
-    await expect(r.select({ tokens: [1], pinnedWorker: { workerId: "1", dpRank: 3 } })).rejects.toThrowError(
-      coded("no_endpoints"),
-    );
-  });
 });
 
 describe("events", () => {

@@ -172,4 +172,31 @@ describe("scores, ties, hot spots", () => {
     load(r, "1", 50);
     expect(await chosen(r, prompt(["c"]))).toBe("2");
   });
+
+  it("C38: a worker with the prefix keeps its advantage as it fills up, and loses it by degrees", async () => {
+    const r = await router(["1", "2", "3"]);
+    const tokens = prompt(numbers(8));
+    holds(r, "3", tokens);
+    load(r, "1", 10);
+    load(r, "2", 2);
+    load(r, "3", 3);
+    expect(await chosen(r, tokens)).toBe("3");
+
+    const filling = await router(["1", "2", "3"]);
+    holds(filling, "3", tokens);
+    load(filling, "1", 10);
+    load(filling, "2", 2);
+    const costs: number[] = [];
+    const choices: (string | undefined)[] = [];
+    for (let busy = 0; busy <= 12; busy++) {
+      const { candidates, selected } = filling.probe({ tokens });
+      costs.push(candidates[2]!.cost!);
+      choices.push(selected?.workerId);
+      load(filling, "3", 1);
+    }
+    // A request is one block to prefill and one to decode; the prefix is worth 8 blocks, so 4 requests beyond the other's 2.
+    expect(costs).toEqual(costs.map((_, busy) => 8 + 2 * busy));
+    expect(choices.slice(0, 6)).toEqual(Array(6).fill("3"));
+    expect(choices.slice(7)).toEqual(Array(6).fill("2"));
+  });
 });

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import "../../src/kernel/inlined.js";
 import { WarmrouteError } from "../../src/core/errors.js";
-import type { Booking } from "../../src/router/contract.js";
+import type { Outcome, WorkerRole } from "../../src/core/types.js";
+import { hashTokens } from "../../src/kernel/hash.js";
+import type { Booking, RoutingConstraints } from "../../src/router/contract.js";
 import { createRouter } from "../../src/router/create-router.js";
 import { fnv1a64, poolSeed } from "../../src/scheduling/pool-seed.js";
 import { golden } from "../golden.js";
@@ -63,6 +65,135 @@ describe("golden bookings", () => {
       }
       expect(loads, `after op ${i}: ${op.op} ${op.id}`).toEqual(op.loads);
     }
+  });
+});
+
+type Weights = Record<string, number | boolean>;
+interface Cost {
+  scenario: {
+    name: string;
+    block_size: number;
+    role: WorkerRole;
+    config?: Weights;
+    request: {
+      input_tokens: number;
+      shared_cache_ranges?: [number, number][];
+      router_config_override?: Weights;
+      pinned_worker?: { worker_id: string; dp_rank: number };
+      allowed_worker_ids?: string[];
+      routing_constraints?: { required_taints?: string[]; preferred_taints?: Record<string, number> };
+    };
+    workers: {
+      worker_id: string;
+      dp_rank: number;
+      active_prefill_tokens: number;
+      decode_cost_blocks: number;
+      active_requests: number;
+      overlap?: { device_blocks?: number; host_blocks?: number; disk_blocks?: number };
+      taints?: string[];
+      overloaded?: boolean;
+    }[];
+  };
+  expected: {
+    outcome: Outcome;
+    candidates: { worker_id: string; dp_rank: number; cost: number; probability: number }[];
+  };
+}
+
+describe("golden costs, from loads and caches that a router came to have", () => {
+  const tiers = [
+    ["device", "device_blocks"],
+    ["host_pinned", "host_blocks"],
+    ["disk", "disk_blocks"],
+  ] as const;
+  const camel = (weights: Weights = {}) =>
+    Object.fromEntries(
+      Object.entries(weights).map(([name, value]) => [name.replace(/_(.)/g, (_, c: string) => c.toUpperCase()), value]),
+    );
+
+  /** Whether requests and events can lead there: what the numbers say must be so of a real prompt and real requests. */
+  function isReachable({ scenario: { block_size, config = {}, request, workers }, expected }: Cost): boolean {
+    const { shared_cache_ranges = [], router_config_override = {}, input_tokens } = request;
+    const shared = router_config_override.shared_cache_multiplier ?? config.shared_cache_multiplier ?? 0;
+    // Nothing tells a router yet what a shared cache holds.
+    if (expected.outcome === "selected" && shared_cache_ranges.length > 0 && shared !== 0) return false;
+    const counted = new Set(expected.candidates.map((row) => `${row.worker_id}/${row.dp_rank}`));
+    return workers.every(({ worker_id, dp_rank, overlap = {}, ...load }) => {
+      if (!counted.has(`${worker_id}/${dp_rank}`)) return true;
+      const blocks = tiers.reduce((sum, [, key]) => sum + (overlap[key] ?? 0), 0);
+      const isLoaded = load.active_prefill_tokens + load.decode_cost_blocks > 0;
+      const needsRequest = isLoaded && load.active_requests === 0 && (config.decode_active_request_weight ?? 0) !== 0;
+      return blocks <= Math.floor(input_tokens / block_size) && !needsRequest;
+    });
+  }
+
+  const rows = golden<Cost[]>("costs").filter(isReachable);
+  it("33 of 75 can be reached", () => expect(rows).toHaveLength(33));
+
+  it.each(rows.map((row) => [row.scenario.name, row] as const))("%s", async (_, { scenario, expected }) => {
+    const { block_size: blockSize, role, config, request, workers } = scenario;
+    // Without the blocks of the request itself, a rank's decode blocks are those that it has.
+    const router = await createRouter({
+      ...{ blockSize, seed: 1, config: { ...camel(config), routerTrackActiveBlocks: false } },
+      workers: workers.map(({ worker_id: workerId, dp_rank: dpStart, taints = [] }) => ({
+        workerId,
+        dpStart,
+        taints,
+        role,
+      })),
+    });
+    const tokens = Uint32Array.from({ length: request.input_tokens }, (_, i) => i);
+    const { blockHashes, sequenceHashes: names } = hashTokens(tokens, blockSize);
+    const held: Booking[] = [];
+    for (const { worker_id: workerId, dp_rank: dpRank, overlap = {}, ...load } of workers) {
+      const worker = { workerId, dpRank };
+      let at = 0;
+      for (const [tier, key] of tiers) {
+        const end = Math.min(at + (overlap[key] ?? 0), names.length);
+        const chain = [names.slice(at, end), blockHashes.slice(at, end)] as const;
+        if (end > at) router.storeBlocks(worker, tier, at === 0 ? null : names[at - 1]!, ...chain);
+        at = end;
+      }
+      const isLoaded = load.active_prefill_tokens + load.decode_cost_blocks > 0;
+      for (let i = 0; i < Math.max(load.active_requests, isLoaded ? 1 : 0); i++) {
+        const sequenceHashes = BigUint64Array.from({ length: i === 0 ? load.decode_cost_blocks : 0 }, (_, n) => {
+          return BigInt(n + 1) << 40n;
+        });
+        const islTokens = i === 0 ? load.active_prefill_tokens : 0;
+        held.push(router.reserve({ requestId: `${workerId}/${dpRank}/${i}`, worker, sequenceHashes, islTokens }));
+      }
+    }
+    router.setOverloaded(
+      workers.filter((w) => w.overloaded).map((w) => ({ workerId: w.worker_id, dpRank: w.dp_rank })),
+    );
+
+    const { pinned_worker: pin, allowed_worker_ids: allowedWorkerIds, routing_constraints: taints } = request;
+    const asked = {
+      ...{ tokens, role, configOverride: camel(request.router_config_override) },
+      ...(pin && { pinnedWorker: { workerId: pin.worker_id, dpRank: pin.dp_rank } }),
+      ...(allowedWorkerIds && { allowedWorkerIds }),
+      ...(taints && { routingConstraints: camel(taints as never) as RoutingConstraints }),
+    };
+    const { outcome, candidates } = router.probe(asked);
+    expect(outcome).toBe(expected.outcome);
+    expect(candidates.map((row) => [row.workerId, row.dpRank])).toEqual(
+      expected.candidates.map((row) => [row.worker_id, row.dp_rank]),
+    );
+    const tolerance = /router_temperature|preferred_taints/.test(JSON.stringify(scenario)) ? 1e-9 : 1e-12;
+    for (const [i, { cost, probability }] of expected.candidates.entries()) {
+      const row = candidates[i]!;
+      expect(Math.abs(row.cost! - cost)).toBeLessThanOrEqual(tolerance * Math.max(1, Math.abs(cost)));
+      expect(Math.abs(row.probability! - probability)).toBeLessThanOrEqual(tolerance);
+    }
+    if (outcome !== "selected") {
+      await expect(router.select(asked)).rejects.toMatchObject({ code: outcome });
+      return;
+    }
+    const { worker, booking } = await router.select(asked);
+    const chosen = candidates.find((row) => row.workerId === worker.workerId && row.dpRank === worker.dpRank);
+    expect(chosen!.probability).toBeGreaterThan(0);
+    for (const one of [...held, booking]) one.free();
+    expect(router.stats().bookings.live).toBe(0);
   });
 });
 

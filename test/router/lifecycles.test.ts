@@ -183,7 +183,7 @@ async function run(predicts: boolean, steps: readonly (readonly [number, number,
   await router.close();
 }
 
-test(`${RUNS} runs of ${STEPS} steps`, { timeout: 300_000 }, async () => {
+test(`scenario 11: ${RUNS} runs of ${STEPS} random steps end at zero`, { timeout: 300_000 }, async () => {
   const step = fc.tuple(fc.nat(99), fc.nat(1000), fc.nat(1000));
   const steps = fc.array(step, { minLength: STEPS, maxLength: STEPS });
   await fc.assert(fc.asyncProperty(fc.boolean(), steps, run), { numRuns: RUNS, endOnFailure: true });
