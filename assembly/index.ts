@@ -48,7 +48,7 @@ export { indexClearRank as clearEvent } from "./prefix/index";
 export { candidateColumn } from "./select/candidates";
 export { chooseColumns as choose, explainProbabilities, explainTerms } from "./select/decide";
 export { commit, gather } from "./select/outside";
-export { abandon, answerRow, releaseColumns, requestRow } from "./select/request";
+export { abandon, answerRow, bookKept, releaseColumns, requestRow } from "./select/request";
 export { randomUnit } from "./select/random";
 
 // The parts that the verbs are made of, for measurements and tests.

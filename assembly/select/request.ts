@@ -112,11 +112,21 @@ export function matchPrompt(tokens: usize, hashes: usize): void {
   randomSave(savedRandom);
 }
 
-/** Books a decision that came out well, and puts back what must be. Answers the decision's status. */
+/**
+ * Books a decision that came out well, and puts back what must be. Answers the decision's status. A decision whose
+ * columns are kept is booked by bookKept(), so that they say what it was taken by.
+ */
 export function conclude(status: i32): i32 {
-  if (status == OK && flags & BOOK) status = bookChosen();
+  if (status == OK && (flags & (BOOK | KEEP)) == BOOK) status = bookChosen();
   if (status != OK || flags & PROBE) randomRestore(savedRandom);
   if (!(flags & KEEP)) releaseColumns();
+  return status;
+}
+
+/** Books the last decision, whose columns are kept. OK or MEMORY_BUDGET. */
+export function bookKept(): i32 {
+  const status = bookChosen();
+  if (status != OK) randomRestore(savedRandom);
   return status;
 }
 

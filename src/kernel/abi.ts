@@ -21,6 +21,8 @@ export interface KernelExports extends Record<string, unknown> {
   choose(): number;
   explainTerms(row: number): number;
   explainProbabilities(): void;
+  /** Books the last decision, whose columns are kept for its explanation. */
+  bookKept(): number;
   releaseColumns(): void;
 
   prepare(inputs: number): number;

@@ -134,8 +134,8 @@ export class PoolBooking implements Disposable, BookingState {
    * Throws `invalid_request` unless `n` is a whole number from 0 to 4294967295.
    */
   tokens(n: number): void {
-    parseU32(n, "tokens");
     if (!this.live) return;
+    parseU32(n, "tokens");
     this.renew();
     this.#observer?.generated(n);
     if (!this.owner.tracksOutputBlocks) return;

@@ -21,6 +21,8 @@ export interface Asked {
   readonly config: KvRouterConfig;
   /** The decision will be put into words. */
   readonly explain: boolean;
+  /** Of a booked decision that is explained. */
+  candidates: Candidate[] | undefined;
 }
 
 /** Takes a pool's requests to its policy: to the program in the kernel, or to the components here. */
@@ -53,7 +55,7 @@ export class Decider {
     const keep = explain && pool.program ? RequestFlag.keep : 0;
     const preferred = request.softAffinity && pool.program ? affinity : undefined;
     const config = writeRequest(pool, request, constraints, binding, flags | keep, preferred);
-    return { request, constraints, affinity, binding, config, explain };
+    return { request, constraints, affinity, binding, config, explain, candidates: undefined };
   }
 
   /** Decides; answers the kernel's status, or `allFiltered`. An explained decision ends with release(). */
@@ -68,6 +70,20 @@ export class Decider {
     } else status = kernel.exports.decide();
     kernel.sync();
     return status;
+  }
+
+  /** As decide(), and books it. Its candidates are explained as they were before. */
+  decideAndBook(asked: Asked): number {
+    if (!asked.explain) return this.decide(asked);
+    this.release();
+    const status = this.decide(asked);
+    if (status < 0) return status;
+    asked.candidates = this.candidates(asked);
+    const { kernel, program } = this.#pool;
+    if (!program) return status;
+    const booked = kernel.exports.bookKept();
+    kernel.sync();
+    return booked;
   }
 
   /** Lets go of what an explained decision keeps. */

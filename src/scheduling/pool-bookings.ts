@@ -94,7 +94,7 @@ export class PoolBookings implements BookingOwner {
   }
 
   bookingOutputBlocks(booking: PoolBooking, more: number, fraction: number | undefined): void {
-    if (fraction !== undefined && !(fraction >= 0 && fraction <= 1)) {
+    if (fraction !== undefined && !(typeof fraction === "number" && fraction >= 0 && fraction <= 1)) {
       throw new WarmrouteError("invalid_request", `decayFraction must be from 0 to 1, not ${describe(fraction)}`, {
         path: "decayFraction",
       });

@@ -188,8 +188,8 @@ export class SelectionCore implements Pool {
     const asked = this.#decider.ask(request, flags, keep);
     const { kernel } = this;
     try {
-      let status = this.#decider.decide(asked);
-      if (status === Status.memoryBudget && this.predictions?.makeRoom()) status = this.#decider.decide(asked);
+      let status = this.#decider.decideAndBook(asked);
+      if (status === Status.memoryBudget && this.predictions?.makeRoom()) status = this.#decider.decideAndBook(asked);
       if (status < 0) throw refusalOf(this, status, asked.constraints, asked.binding);
       const { answer, answerDoubles } = kernel;
       const rank = this.ranks.at(answer[Answer.slot]!);
@@ -215,7 +215,7 @@ export class SelectionCore implements Pool {
         evidence: this.#evidence(overlap, request.tokensExact !== false),
         reason: this.#decider.reason(asked),
         tieDraw: answer[Answer.tied]! > 1 ? answer[Answer.tieIndex]! : undefined,
-        candidates: keep ? this.#decider.candidates(asked) : undefined,
+        candidates: asked.candidates,
         booking,
       };
       this.predictions?.follow(booking, answer[Answer.blocks]!);

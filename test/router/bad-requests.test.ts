@@ -369,16 +369,17 @@ describe("a booking that is unknown or ended", () => {
     },
   );
 
-  test.each([-0.1, 1.1, Number.NaN, Number.POSITIVE_INFINITY])(
-    "takes no output block of the fraction %d",
+  test.each([-0.1, 1.1, Number.NaN, Number.POSITIVE_INFINITY, "0.5", true, null, 1n, [0.5]])(
+    "takes no output block of the fraction %o",
     async (f) => {
       const r = await open();
       const { booking } = await r.select({ requestId: "x", tokens });
       const before = state(r);
-      expect(() => booking.outputBlock(f)).toThrowError(coded("invalid_request", "decayFraction"));
+      expect(() => booking.outputBlock(f as never)).toThrowError(coded("invalid_request", "decayFraction"));
       expect(state(r)).toBe(before);
       booking.free();
-      expect(() => booking.outputBlock(f)).not.toThrow();
+      expect(() => booking.outputBlock(f as never)).not.toThrow();
+      expect(() => booking.tokens(-1)).not.toThrow();
       expectIdle(r);
     },
   );
