@@ -30,8 +30,7 @@ export function bookingTop(): u32 {
   return slabTop(records);
 }
 
-// @ts-ignore: decorator
-@inline export function bookingAt(id: u32): usize {
+export function bookingAt(id: u32): usize {
   return slabAt(directory, RECORD_BYTES, id);
 }
 

@@ -42,8 +42,7 @@ export function runCount(): u32 {
 }
 
 /** Address of a run's record. */
-// @ts-ignore: decorator
-@inline export function runAt(run: u32): usize {
+export function runAt(run: u32): usize {
   return slabAt(directory, RUN_BYTES, run);
 }
 // Of a record at `r`:
