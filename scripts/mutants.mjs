@@ -49,7 +49,7 @@ const mutants = [
   },
   {
     name: "costs are not filled with NaN before a scorer",
-    file: "src/scheduling/policy-run.ts",
+    file: "src/scheduling/policy/policy-run.ts",
     line: "scratch.fill(Number.NaN);",
     instead: "scratch.fill(0);",
     tests: ["test/scheduling"],

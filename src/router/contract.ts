@@ -23,10 +23,10 @@ import type {
 import type { Fetch, TrackOptions } from "../dispatch/index.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
 import type { RouterPolicy } from "../plugins/policy/contract.js";
-import type { Usage } from "../scheduling/booking.js";
+import type { Usage } from "../scheduling/bookings/booking.js";
 import type { ClassifierStats } from "../scheduling/classifier/runner.js";
 import type { BusyThresholds } from "../scheduling/overload.js";
-import type { PredictionStats } from "../scheduling/predictions.js";
+import type { PredictionStats } from "../scheduling/predictions/contract.js";
 import type { PrefillLoadModel } from "../scheduling/prefill-model.js";
 import type { QueueStats } from "../scheduling/queue/contract.js";
 import type { WorkerOrRank } from "./availability.js";

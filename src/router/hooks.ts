@@ -5,7 +5,7 @@ import type { RouterPlugins } from "../plugins/bundle.js";
 import type { RequestClassifierContext } from "../plugins/request-classifier/contract.js";
 import { makeClassifier } from "../scheduling/classifier/make-classifier.js";
 import { ClassifierRunner } from "../scheduling/classifier/runner.js";
-import type { PolicyClasses } from "../scheduling/policy-class.js";
+import type { PolicyClasses } from "../scheduling/queue/policy-class.js";
 import type { RouterOptions } from "./contract.js";
 
 /** The router that plugins are installed in, as far as they may know it. */

@@ -6,7 +6,7 @@ import { describe, type U64Input, workerIdString } from "../core/ids.js";
 import type { StorageTier, WorkerInput, WorkerRank, WorkerRecord } from "../core/types.js";
 import { parseWorker } from "../core/worker.js";
 import type { RouterPlugins } from "../plugins/bundle.js";
-import { BookingHandle } from "../scheduling/booking-handle.js";
+import { BookingHandle } from "../scheduling/bookings/booking-handle.js";
 import { outcomeError } from "../scheduling/eligibility.js";
 import type { BusyThresholds } from "../scheduling/overload.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";

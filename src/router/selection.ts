@@ -2,7 +2,7 @@ import { WarmrouteError } from "../core/errors.js";
 import type { WorkerRank, WorkerRecord } from "../core/types.js";
 import type { DispatchTarget } from "../dispatch/index.js";
 import { type TrackOptions, trackResponse } from "../dispatch/track.js";
-import type { BookingHandle } from "../scheduling/booking-handle.js";
+import type { BookingHandle } from "../scheduling/bookings/booking-handle.js";
 import type { PoolSelection } from "../scheduling/pool.js";
 import type { Selection } from "./contract.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";

@@ -7,8 +7,8 @@
 import { WarmrouteError } from "../core/errors.js";
 import { parseJson } from "../core/json.js";
 import { checksum } from "../kernel/hash.js";
-import type { BookingState } from "../scheduling/booking.js";
-import type { PredictionState } from "../scheduling/predictions.js";
+import type { BookingState } from "../scheduling/bookings/booking.js";
+import type { PredictionState } from "../scheduling/predictions/contract.js";
 
 const MAGIC = 0x534d5257;
 const VERSION = 1;

@@ -3,7 +3,7 @@ import { WarmrouteError } from "../core/errors.js";
 import { describe } from "../core/ids.js";
 import { BELIEVED, Counter } from "../kernel/abi.js";
 import type { Kernel } from "../kernel/kernel.js";
-import type { BookingState } from "../scheduling/booking.js";
+import type { BookingState } from "../scheduling/bookings/booking.js";
 import { exportPart, importPart, Part, renameLoad, type WantedLoad } from "../scheduling/pool-records.js";
 import { flagsOf } from "../scheduling/ranks.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";

@@ -6,7 +6,7 @@ import type { WorkerInputs } from "../plugins/worker-selection/components.js";
 import { type AffinityTarget, affinityOf, type Binding, bindingOf } from "./binding.js";
 import { type Constraints, readConstraints } from "./eligibility.js";
 import { explainDecision, programCandidates, scoredCandidates } from "./explain.js";
-import { PolicyRun } from "./policy-run.js";
+import { PolicyRun } from "./policy/policy-run.js";
 import type { Explanation, Pool, PoolRequest } from "./pool.js";
 import { RequestFlag, writeRequest } from "./request.js";
 import { drawsOf, selectionContext } from "./selection-context.js";

@@ -7,7 +7,7 @@ import { Status } from "../kernel/status.js";
 import type { KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
 import { type Binding, isWithin } from "./binding.js";
 import { type Constraints, emptyOutcome, exclusionOf, outcomeError, pinOutcome } from "./eligibility.js";
-import type { ScoredCandidates } from "./policy-run.js";
+import type { ScoredCandidates } from "./policy/policy-run.js";
 import type { Explanation, Pool } from "./pool.js";
 
 /** Room for the terms of one row, as doubles (assembly/select/decide.ts). */

@@ -7,7 +7,7 @@ import { type Logger, quietLogger } from "../core/log.js";
 import type { RoutingPartition } from "../core/types.js";
 import type { WorkerSelectionFactory, WorkerSelectionInit } from "../plugins/worker-selection/contract.js";
 import { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
-import { closePolicy } from "./close-policy.js";
+import { closePolicy } from "./policy/close-policy.js";
 import { SelectionCore, type SelectionCoreOptions } from "./selection-core.js";
 
 /** Calls a factory. Throws `provider` when it throws, `invalid_plugin` when what it returns is no policy. */

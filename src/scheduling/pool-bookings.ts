@@ -2,10 +2,10 @@ import type { Clock } from "../core/clock.js";
 import { WarmrouteError } from "../core/errors.js";
 import { describe, parseU64, type U64Input } from "../core/ids.js";
 import { budgetError } from "../kernel/kernel.js";
-import { type BookingOwner, type BookingState, PoolBooking } from "./booking.js";
+import { type BookingOwner, type BookingState, PoolBooking } from "./bookings/booking.js";
+import type { RequestIds } from "./bookings/request-ids.js";
 import type { Pool } from "./pool.js";
 import type { PoolRank } from "./ranks.js";
-import type { RequestIds } from "./request-ids.js";
 
 /** What the bookings of a pool tell it. */
 export interface BookingsListener {

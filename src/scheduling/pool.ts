@@ -16,9 +16,9 @@ import type {
 import type { Kernel } from "../kernel/kernel.js";
 import type { KernelProgram } from "../plugins/worker-selection/kernel-policy.js";
 import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
-import type { PoolBooking } from "./booking.js";
+import type { PoolBooking } from "./bookings/booking.js";
 import type { ConstraintInput } from "./eligibility.js";
-import type { Predictions } from "./predictions.js";
+import type { Predictions } from "./predictions/predictions.js";
 import type { PoolRanks } from "./ranks.js";
 
 /** What the parts of a selection core know of their pool. */

@@ -3,7 +3,7 @@ import { FrozenMap } from "../core/frozen-map.js";
 import type { SelectionContext } from "../plugins/worker-selection/components.js";
 import type { AffinityTarget, Binding } from "./binding.js";
 import type { PoolRequest } from "./pool.js";
-import { frozenSession } from "./session.js";
+import { frozenSession } from "./sessions/session.js";
 
 /** The pool's generator, as a policy draws from it. */
 export interface Draws {

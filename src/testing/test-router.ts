@@ -12,7 +12,7 @@ import type {
 import type { Selection, SelectRequest } from "../router/contract.js";
 import { createRouter } from "../router/create-router.js";
 import type { KvRouter } from "../router/kv-router.js";
-import { syntheticProfile } from "../scheduling/policy-class.js";
+import { syntheticProfile } from "../scheduling/queue/policy-class.js";
 import { FaultLog } from "./fault-log.js";
 import { until } from "./patience.js";
 import { type RequestShape, workerOf } from "./request-shapes.js";

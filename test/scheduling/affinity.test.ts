@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { SessionAffinity } from "../../src/scheduling/affinity.js";
+import { SessionAffinity } from "../../src/scheduling/sessions/affinity.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 
 const rank = (n: number) => ({ workerId: `${n}`, dpRank: 0 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { WorkerRank } from "../../src/core/types.js";
-import { type BookingObserver, type BookingOwner, PoolBooking } from "../../src/scheduling/booking.js";
+import { type BookingObserver, type BookingOwner, PoolBooking } from "../../src/scheduling/bookings/booking.js";
 
 const rank: WorkerRank = { workerId: "7", dpRank: 1 };
 

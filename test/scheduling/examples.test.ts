@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { KvRouterConfig } from "../../src/core/config.js";
 import type { WorkerInput, WorkerRole } from "../../src/core/types.js";
 import type { WorkerSelectionFactory, WorkerSelectionProvider } from "../../src/plugins/worker-selection/contract.js";
-import type { PoolBooking } from "../../src/scheduling/booking.js";
+import type { PoolBooking } from "../../src/scheduling/bookings/booking.js";
 import type { PoolRequest } from "../../src/scheduling/pool.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
 import { builtIn, corePool, holds, parametersOf, prompt } from "./pool.js";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { defaultConfig } from "../../src/core/config.js";
 import type { PolicyProfile, PolicyProfiles } from "../../src/plugins/policy/contract.js";
-import { PolicyClasses, profileOf, syntheticProfile } from "../../src/scheduling/policy-class.js";
+import { PolicyClasses, profileOf, syntheticProfile } from "../../src/scheduling/queue/policy-class.js";
 import { profile } from "./classifier/harness.js";
 
 describe("the queues of spec plugins.md §2.6", () => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
 import type { WorkerSelectionPolicyOptions } from "../../src/plugins/worker-selection/policy.js";
-import type { PoolBooking } from "../../src/scheduling/booking.js";
+import type { PoolBooking } from "../../src/scheduling/bookings/booking.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
 import { coded, costs, holds, nextDraw, noted, picks, policyPool as poolOf, prompt } from "./pool.js";
 

@@ -4,7 +4,7 @@ import { Random } from "../../src/core/random.js";
 import { Counter } from "../../src/kernel/abi.js";
 import { hashTokens } from "../../src/kernel/hash.js";
 import { WorkerInputs } from "../../src/plugins/worker-selection/components.js";
-import type { PoolBooking } from "../../src/scheduling/booking.js";
+import type { PoolBooking } from "../../src/scheduling/bookings/booking.js";
 import type { SelectionCore } from "../../src/scheduling/selection-core.js";
 import { corePool, custom, holds, prompt, SIZE, workers } from "./pool.js";
 

@@ -1,6 +1,6 @@
 import type { WorkerRank } from "../../core/types.js";
 import type { ClassifyEvent } from "../../plugins/request-classifier/contract.js";
-import type { BookingObserver } from "../booking.js";
+import type { BookingObserver } from "../bookings/booking.js";
 import type { ClassifyOverrides } from "./overrides.js";
 
 /** Who hears of a lifecycle. */

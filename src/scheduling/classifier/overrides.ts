@@ -1,6 +1,6 @@
 // What a classifier changed of a request, and the refusal of what it may not.
 import { parseU32, workerIdString } from "../../core/ids.js";
-import type { PolicyClasses } from "../policy-class.js";
+import type { PolicyClasses } from "../queue/policy-class.js";
 import { refusedAnswer } from "./faults.js";
 
 /** What a classifier set; an absent field leaves the caller's value. */

@@ -1,7 +1,7 @@
 import { disown, isPromise } from "../../core/foreign.js";
 import type { SessionContext, WorkerRank } from "../../core/types.js";
 import type { ClassifyRequest } from "../../plugins/request-classifier/contract.js";
-import { frozenSession } from "../session.js";
+import { frozenSession } from "../sessions/session.js";
 import { pluginFailed } from "./faults.js";
 import type { RequestLifecycle } from "./lifecycle.js";
 import { type ClassifyOverrides, noOverrides } from "./overrides.js";

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.js";
 import { WarmrouteError } from "../../core/errors.js";
 import { type Logger, quietLogger } from "../../core/log.js";
 import type { ClassifyEvent, RequestClassifier } from "../../plugins/request-classifier/contract.js";
-import type { PolicyClasses } from "../policy-class.js";
+import type { PolicyClasses } from "../queue/policy-class.js";
 import { EventDelivery } from "./events.js";
 import { lifecycleEnded, pastDue, refusedAnswer, shuttingDown, tooManyPending } from "./faults.js";
 import { guardListeners } from "./guarded-signal.js";

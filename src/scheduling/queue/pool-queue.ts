@@ -1,10 +1,10 @@
 import { armTimer, type Clock } from "../../core/clock.js";
 import { WarmrouteError } from "../../core/errors.js";
 import type { PolicyClass } from "../../plugins/policy/contract.js";
-import { mayQueue } from "../policy-class.js";
 import { ClassQueue } from "./class-queue.js";
 import type { LaneKey, Parked, QueuePool, QueueStats } from "./contract.js";
 import { DeficitRoundRobin } from "./drr.js";
+import { mayQueue } from "./policy-class.js";
 import { scoreOf, type Waiter } from "./waiter.js";
 
 export interface PoolQueueOptions {

@@ -10,7 +10,7 @@ import type {
 } from "../../../src/plugins/request-classifier/contract.js";
 import type { ClassifyInput } from "../../../src/scheduling/classifier/request.js";
 import { ClassifierRunner, type ClassifierRunnerOptions } from "../../../src/scheduling/classifier/runner.js";
-import { PolicyClasses } from "../../../src/scheduling/policy-class.js";
+import { PolicyClasses } from "../../../src/scheduling/queue/policy-class.js";
 
 export const W1: WorkerRank = { workerId: "1", dpRank: 0 };
 export const W2: WorkerRank = { workerId: "18446744073709551615", dpRank: 3 };

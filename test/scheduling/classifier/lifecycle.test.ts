@@ -1,7 +1,7 @@
 // The steps of a request's life, and its exactly one end.
 import { describe, expect, test } from "vitest";
 import type { WorkerRank } from "../../../src/core/types.js";
-import { type BookingOwner, PoolBooking } from "../../../src/scheduling/booking.js";
+import { type BookingOwner, PoolBooking } from "../../../src/scheduling/bookings/booking.js";
 import type { RequestLifecycle } from "../../../src/scheduling/classifier/lifecycle.js";
 import { forbidUnhandledRejections, makeInput, makeRunner, names, recording, settle, W1, W2 } from "./harness.js";
 

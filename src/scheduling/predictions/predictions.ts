@@ -4,30 +4,14 @@
 //
 //   no events, and the rank's capacity is known   what was used least recently, tail first, once the rank is full
 //   otherwise                                     some time after the decision
-import type { Clock } from "../core/clock.js";
-import type { KvRouterConfig } from "../core/config.js";
-import { Answer } from "../kernel/abi.js";
-import type { Kernel } from "../kernel/kernel.js";
-import type { BookingObserver, PoolBooking } from "./booking.js";
-import type { PoolRank, PoolRanks } from "./ranks.js";
-
-/** A prediction as it goes into snapshots. */
-export interface PredictionState {
-  /** The kernel's name of the record. */
-  id: number;
-  generation: number;
-  slot: number;
-  /** Blocks that are shared with no other prompt: the rest of it, and the output. */
-  ownBlocks: number;
-  /** What is left of its time; absent where capacity decides. */
-  expiresInMs?: number;
-}
-
-export interface PredictionStats {
-  live: number;
-  /** Not made, or ended early, since the memory budget was used up. */
-  dropped: number;
-}
+import type { Clock } from "../../core/clock.js";
+import type { KvRouterConfig } from "../../core/config.js";
+import { Answer } from "../../kernel/abi.js";
+import type { Kernel } from "../../kernel/kernel.js";
+import type { PoolBooking } from "../bookings/booking.js";
+import type { PoolRank, PoolRanks } from "../ranks.js";
+import type { PredictionState, PredictionStats } from "./contract.js";
+import { BelievedCache, Prediction, type PredictionOwner } from "./prediction.js";
 
 /** What predictions need of their pool. */
 interface PredictedPool {
@@ -37,22 +21,8 @@ interface PredictedPool {
   readonly unitsPerToken: number;
 }
 
-/** What one rank is believed to hold. */
-class BelievedCache {
-  slot: number;
-  /** Blocks that are shared between no prompts; the kernel counts the others. */
-  ownBlocks = 0;
-  /** Of requests that go on, and of those that are over: least recently used first. */
-  readonly used = new Set<Prediction>();
-  readonly released = new Set<Prediction>();
-
-  constructor(slot: number) {
-    this.slot = slot;
-  }
-}
-
 /** The predictions of one pool. */
-export class Predictions {
+export class Predictions implements PredictionOwner {
   readonly #pool: PredictedPool;
   readonly #clock: Clock;
   readonly #ttlMs: number;
@@ -276,54 +246,4 @@ export class Predictions {
     this.#keep(prediction, 0);
     prediction.id = 0;
   }
-}
-
-/** What one request leaves on its rank; follows its booking. */
-class Prediction implements BookingObserver {
-  readonly #owner: Predictions;
-  readonly cache: BelievedCache;
-  /** 0 once it has ended. */
-  id: number;
-  readonly generation: number;
-  blocks: number;
-  /** How many of them the rank held when the prediction was made. */
-  heldBefore = 0;
-  ownBlocks = 0;
-  ownTokens = 0;
-  expiresAtMs = Number.POSITIVE_INFINITY;
-  #sent = false;
-
-  constructor(owner: Predictions, cache: BelievedCache, id: number, generation: number, blocks: number) {
-    this.#owner = owner;
-    this.cache = cache;
-    this.id = id;
-    this.generation = generation;
-    this.blocks = blocks;
-  }
-
-  sent(): void {
-    this.#sent = true;
-  }
-
-  generated(n: number): void {
-    this.#sent = true;
-    this.#owner.grow(this, n);
-  }
-
-  completed(): void {
-    this.#owner.release(this);
-  }
-
-  aborted(): void {
-    if (this.#sent) this.#owner.release(this);
-    else this.#owner.undo(this);
-  }
-
-  retry(): void {
-    this.aborted();
-  }
-
-  selected(): void {}
-  responding(): void {}
-  contextFloor(): void {}
 }

@@ -1,6 +1,6 @@
-import type { SessionContext, WorkerRank } from "../core/types.js";
+import type { SessionContext, WorkerRank } from "../../core/types.js";
+import type { BookingObserver } from "../bookings/booking.js";
 import type { SessionAffinity } from "./affinity.js";
-import type { BookingObserver } from "./booking.js";
 
 /** Keeps a session's binding in step with one attempt of a request. */
 export class AffinityFollower implements BookingObserver {

@@ -1,8 +1,8 @@
-import { WarmrouteError } from "../core/errors.js";
-import { reasonOf } from "../core/foreign.js";
-import { describe } from "../core/ids.js";
-import { WorkerInputs } from "../plugins/worker-selection/components.js";
-import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
+import { WarmrouteError } from "../../core/errors.js";
+import { reasonOf } from "../../core/foreign.js";
+import { describe } from "../../core/ids.js";
+import { WorkerInputs } from "../../plugins/worker-selection/components.js";
+import type { WorkerSelectionPolicy } from "../../plugins/worker-selection/policy.js";
 
 const everything = Object.values(WorkerInputs).reduce<number>((all, one) => all | one, 0);
 

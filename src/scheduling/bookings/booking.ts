@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { parseU32 } from "../core/ids.js";
-import type { WorkerRank } from "../core/types.js";
+import { parseU32 } from "../../core/ids.js";
+import type { WorkerRank } from "../../core/types.js";
 
 /** What a booking needs of the pool that made it. */
 export interface BookingOwner {

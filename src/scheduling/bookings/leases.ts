@@ -1,5 +1,5 @@
-import { WarmrouteError } from "../core/errors.js";
-import type { Logger } from "../core/log.js";
+import { WarmrouteError } from "../../core/errors.js";
+import type { Logger } from "../../core/log.js";
 import type { RequestIds } from "./request-ids.js";
 
 /** Looking again sooner than this is not worth it. */

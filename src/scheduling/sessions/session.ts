@@ -1,4 +1,4 @@
-import type { SessionContext } from "../core/types.js";
+import type { SessionContext } from "../../core/types.js";
 
 /** What plugins are told of a session: a copy of its known fields, for the original is the caller's. */
 export function frozenSession(context: SessionContext): SessionContext {

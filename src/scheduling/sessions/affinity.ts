@@ -1,5 +1,5 @@
-import type { Clock } from "../core/clock.js";
-import type { WorkerRank } from "../core/types.js";
+import type { Clock } from "../../core/clock.js";
+import type { WorkerRank } from "../../core/types.js";
 
 export interface SessionAffinityOptions {
   clock: Clock;

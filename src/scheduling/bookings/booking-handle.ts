@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { Logger } from "../core/log.js";
-import type { WorkerRank } from "../core/types.js";
+import type { Logger } from "../../core/log.js";
+import type { WorkerRank } from "../../core/types.js";
 import type { PoolBooking, Usage } from "./booking.js";
 
 /** A booking as its caller holds it. The router does not hold it, so that one which nobody holds any more is found. */

@@ -1,20 +1,20 @@
 // One selection by a policy's components: filters → scorers → picker, over the kernel's candidates.
-import { WarmrouteError } from "../core/errors.js";
-import { disown, isPromise } from "../core/foreign.js";
-import { describe } from "../core/ids.js";
-import type { Kernel } from "../kernel/kernel.js";
-import { Status } from "../kernel/status.js";
+import { WarmrouteError } from "../../core/errors.js";
+import { disown, isPromise } from "../../core/foreign.js";
+import { describe } from "../../core/ids.js";
+import type { Kernel } from "../../kernel/kernel.js";
+import { Status } from "../../kernel/status.js";
 import {
   type ScoredView,
   type SelectionContext,
   WorkerInputs,
   type WorkerPicker,
-} from "../plugins/worker-selection/components.js";
-import { Loan } from "../plugins/worker-selection/guarded-views.js";
-import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
+} from "../../plugins/worker-selection/components.js";
+import { Loan } from "../../plugins/worker-selection/guarded-views.js";
+import type { WorkerSelectionPolicy } from "../../plugins/worker-selection/policy.js";
+import type { PoolRanks } from "../ranks.js";
 import { CandidateViews } from "./candidate-views.js";
 import { inputsOf } from "./policy-inputs.js";
-import type { PoolRanks } from "./ranks.js";
 
 type Component = "filter" | "scorer" | "picker";
 

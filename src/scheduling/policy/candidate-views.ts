@@ -1,5 +1,5 @@
-import { Answer, CandidateColumn as Of } from "../kernel/abi.js";
-import type { Kernel } from "../kernel/kernel.js";
+import { Answer, CandidateColumn as Of } from "../../kernel/abi.js";
+import type { Kernel } from "../../kernel/kernel.js";
 import {
   type CacheColumns,
   type CandidateView,
@@ -8,8 +8,8 @@ import {
   type NetworkColumns,
   type ScoredView,
   WorkerInputs,
-} from "../plugins/worker-selection/components.js";
-import type { PoolRank, PoolRanks } from "./ranks.js";
+} from "../../plugins/worker-selection/components.js";
+import type { PoolRank, PoolRanks } from "../ranks.js";
 
 /** All columns of the candidates, as views over linear memory. */
 interface Columns {

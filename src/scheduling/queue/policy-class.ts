@@ -1,6 +1,6 @@
 // Which class of its profile a request queues in (spec: plugins.md §2.4).
-import type { KvRouterConfig } from "../core/config.js";
-import type { PolicyClass, PolicyProfile, PolicyProfiles } from "../plugins/policy/contract.js";
+import type { KvRouterConfig } from "../../core/config.js";
+import type { PolicyClass, PolicyProfile, PolicyProfiles } from "../../plugins/policy/contract.js";
 
 /** The profile of a model that the policy file gives none: one class for everything, as the configuration says. */
 export function syntheticProfile(config: Pick<KvRouterConfig, "routerQueuePolicy" | "routerQueueThreshold">) {

@@ -1,5 +1,5 @@
-import { WarmrouteError } from "../core/errors.js";
-import { describe } from "../core/ids.js";
+import { WarmrouteError } from "../../core/errors.js";
+import { describe } from "../../core/ids.js";
 import type { BookingOwner, PoolBooking } from "./booking.js";
 
 /** The live bookings of a router by request id, over all its pools, and the ids of requests that wait for one. */

@@ -1,5 +1,5 @@
-import type { Logger } from "../core/log.js";
-import type { WorkerSelectionPolicy } from "../plugins/worker-selection/policy.js";
+import type { Logger } from "../../core/log.js";
+import type { WorkerSelectionPolicy } from "../../plugins/worker-selection/policy.js";
 
 /** Tells a policy that its pool is gone. Never throws: what the policy throws is logged. */
 export async function closePolicy(policy: WorkerSelectionPolicy, log: Logger): Promise<void> {
