@@ -59,6 +59,9 @@ export function resolve(
   roles: readonly WorkerRole[],
   options: ResolveOptions,
 ): Resolution {
+  if (policy !== undefined && typeof policy?.models?.get !== "function") {
+    throw new WarmrouteError("invalid_config", "policy must be what parsePolicy() returned", { path: "policy" });
+  }
   const errors: WarmrouteError[] = [];
   const attempt = <T>(make: () => T): T | undefined => {
     try {

@@ -1,6 +1,7 @@
 // Which ranks the host takes out of every choice, also of workers that come later (spec: scheduling.md §3.2).
 import { WarmrouteError } from "../core/errors.js";
-import { describe, parseU32, type U64Input, workerIdString } from "../core/ids.js";
+import { describe, type U64Input, workerIdString } from "../core/ids.js";
+import { readRank } from "../core/rank.js";
 import type { PoolRank } from "../scheduling/ranks.js";
 import type { SelectionCore } from "../scheduling/selection-core.js";
 
@@ -19,10 +20,8 @@ export class Availability {
   /** Throws `invalid_request`. */
   setOverloaded(ranks: readonly WorkerOrRank[], pools: Iterable<SelectionCore>): void {
     const names = checkList(ranks, "ranks").map((rank, i) => {
-      if (typeof rank !== "object" || rank === null) throw wrong(`ranks[${i}]`, "an object with a workerId", rank);
-      const { workerId, dpRank } = rank as WorkerOrRank;
-      const worker = workerIdString(workerId, `ranks[${i}].workerId`, "invalid_request");
-      return dpRank === undefined ? worker : `${worker}/${parseU32(dpRank, `ranks[${i}].dpRank`)}`;
+      const { workerId, dpRank } = readRank(rank, `ranks[${i}]`);
+      return dpRank === undefined ? workerId : `${workerId}/${dpRank}`;
     });
     this.#overloaded = new Set(names);
     this.applyTo(pools);
@@ -30,9 +29,8 @@ export class Availability {
 
   /** `null`: every worker. Throws `invalid_request`. */
   setAvailable(workerIds: readonly U64Input[] | null, pools: Iterable<SelectionCore>): void {
-    const ids = workerIds && checkList(workerIds, "workerIds");
-    this.#available =
-      ids === null ? undefined : new Set(ids.map((id, i) => workerIdString(id, `workerIds[${i}]`, "invalid_request")));
+    const id = (value: unknown, i: number) => workerIdString(value, `workerIds[${i}]`, "invalid_request");
+    this.#available = workerIds === null ? undefined : new Set(checkList(workerIds, "workerIds").map(id));
     this.applyTo(pools);
   }
 
@@ -57,7 +55,8 @@ export class Availability {
 }
 
 function checkList(value: unknown, path: string): readonly unknown[] {
-  if (Array.isArray(value)) return value;
+  // A hole is as wrong as what cannot be read.
+  if (Array.isArray(value)) return Array.from(value);
   throw wrong(path, "a list", value);
 }
 

@@ -1,5 +1,6 @@
 // The one construction of routers: whatever builds a router goes through here, so that plugins behave alike everywhere.
 import { WarmrouteError } from "../core/errors.js";
+import { describe } from "../core/ids.js";
 import type { WorkerRole } from "../core/types.js";
 import { RouterPlugins } from "../plugins/bundle.js";
 import type { RouterPolicy } from "../plugins/policy/contract.js";
@@ -36,9 +37,13 @@ export function bundleOf({ plugins, policy }: { plugins?: RouterPlugins; policy?
   return registry.resolvePlugins(policy);
 }
 
-/** Refuses what an entry point cannot honour: `classifier_not_supported`, `role_not_served`. */
+/** Refuses what an entry point cannot honour: `classifier_not_supported`, `role_not_served`, `invalid_request` for none. */
 export function assertHonoured(name: EntryPointName, plugins: RouterPlugins): void {
-  const entryPoint: EntryPoint = entryPoints[name];
+  const entryPoint: EntryPoint | undefined = Object.hasOwn(entryPoints, name) ? entryPoints[name] : undefined;
+  if (!entryPoint) {
+    const message = `there is no entry point ${describe(name)}, only ${Object.keys(entryPoints).join(", ")}`;
+    throw new WarmrouteError("invalid_request", message, { path: "entryPoint" });
+  }
   if (plugins.requestClassifier && entryPoint.requestClassifier !== "installed") {
     const message = `${name} cannot run a request classifier`;
     throw new WarmrouteError("classifier_not_supported", message, { details: { entryPoint: name } });

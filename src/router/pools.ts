@@ -108,8 +108,8 @@ export class Pools {
     const { blockSize, maxRanks, budgetBytes, ownNames, seed, model } = this.#settings;
     return new Kernel({
       blockSize,
-      maxRanks: maxRanks ?? 16384,
-      budgetBytes: budgetBytes ?? defaultBudget(),
+      maxRanks: maxRanks === undefined ? 16384 : maxRanks,
+      budgetBytes: budgetBytes === undefined ? defaultBudget() : budgetBytes,
       ownNames,
       seed: poolSeed(seed, `${model}/${name}`),
     });

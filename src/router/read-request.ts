@@ -2,7 +2,8 @@ import { longestTimerMs } from "../core/clock.js";
 import { parseConfig } from "../core/config.js";
 import { WarmrouteError } from "../core/errors.js";
 import { checkFields, checkMethods, type Fields, fieldsOf } from "../core/fields.js";
-import { describe, parseU32, workerIdString } from "../core/ids.js";
+import { describe, parseU32 } from "../core/ids.js";
+import { readRank } from "../core/rank.js";
 import type { SessionContext } from "../core/types.js";
 import { RouterPlugins } from "../plugins/bundle.js";
 import { type BusyThresholds, thresholdsOf } from "../scheduling/overload.js";
@@ -163,8 +164,7 @@ export function checkReserve(request: unknown): { workerId: string; dpRank: numb
       throw new WarmrouteError("invalid_request", `${key} is missing`, { path: key });
     }
   }
-  const workerId = workerIdString(given.worker.workerId, "worker.workerId", "invalid_request");
-  const dpRank = parseU32(given.worker.dpRank ?? 0, "worker.dpRank");
+  const { workerId, dpRank = 0 } = readRank(given.worker, "worker");
   const { islTokens, effectivePrefillTokens: charged = islTokens } = given;
   for (const [path, value] of Object.entries({ islTokens, effectivePrefillTokens: charged })) {
     if (!Number.isSafeInteger(value) || value < 0) {

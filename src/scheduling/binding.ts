@@ -1,4 +1,4 @@
-import { parseU32, workerIdString } from "../core/ids.js";
+import { readRank } from "../core/rank.js";
 import type { WorkerRank } from "../core/types.js";
 import { type Constraints, exclusionOf, pinOutcome } from "./eligibility.js";
 import type { Pool, PoolRequest } from "./pool.js";
@@ -22,20 +22,15 @@ export interface Binding {
 /** Reads where a request must go. Throws `invalid_request`. */
 export function pinOf({ pinnedWorker }: Pick<PoolRequest, "pinnedWorker">): WorkerRank | undefined {
   if (pinnedWorker === undefined) return undefined;
-  return {
-    workerId: workerIdString(pinnedWorker.workerId, "pinnedWorker.workerId", "invalid_request"),
-    dpRank: parseU32(pinnedWorker.dpRank ?? 0, "pinnedWorker.dpRank"),
-  };
+  const { workerId, dpRank = 0 } = readRank(pinnedWorker, "pinnedWorker");
+  return { workerId, dpRank };
 }
 
 /** Reads where a request would like to go. Throws `invalid_request`. */
 export function affinityOf({ affinityTarget }: Pick<PoolRequest, "affinityTarget">): AffinityTarget | undefined {
   if (affinityTarget === undefined) return undefined;
-  const workerId = workerIdString(affinityTarget.workerId, "affinityTarget.workerId", "invalid_request");
-  const { dpRank } = affinityTarget;
-  return Object.freeze(
-    dpRank === undefined ? { workerId } : { workerId, dpRank: parseU32(dpRank, "affinityTarget.dpRank") },
-  );
+  const { workerId, dpRank } = readRank(affinityTarget, "affinityTarget");
+  return Object.freeze(dpRank === undefined ? { workerId } : { workerId, dpRank });
 }
 
 /**

@@ -45,13 +45,13 @@ export function readConstraints(
     checkFields(routingConstraints, constraintFields, "routingConstraints", "invalid_request", "routingConstraints.");
   }
   const { requiredTaints: required = [], preferredTaints = {} } = routingConstraints ?? {};
-  if (!required.every((taint) => typeof taint === "string")) {
+  if (!Array.from(required).every((taint) => typeof taint === "string")) {
     const path = "routingConstraints.requiredTaints";
     throw new WarmrouteError("invalid_request", `${path} must be a list of strings`, { path });
   }
   const allowed =
     allowedWorkerIds &&
-    new Set(allowedWorkerIds.map((id, i) => workerIdString(id, `allowedWorkerIds[${i}]`, "invalid_request")));
+    new Set(Array.from(allowedWorkerIds, (id, i) => workerIdString(id, `allowedWorkerIds[${i}]`, "invalid_request")));
   const preferred = Object.entries(preferredTaints);
   for (const [taint, weight] of preferred) {
     if (typeof weight !== "number" || !Number.isFinite(weight)) {

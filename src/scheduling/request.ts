@@ -40,7 +40,7 @@ export function writeRequest(
   const config =
     request.configOverride === undefined ? pool.config : applyOverride(pool.config, request.configOverride);
   const expected = request.expectedOutputTokens;
-  if (expected !== undefined && !(expected >= 0 && Number.isFinite(expected))) {
+  if (expected !== undefined && !(Number.isFinite(expected) && expected >= 0)) {
     throw new WarmrouteError("invalid_request", "expectedOutputTokens must be a finite number of at least 0", {
       path: "expectedOutputTokens",
     });

@@ -119,7 +119,8 @@ describe("against an independent reading, block by block", () => {
     });
     const byCapacity = totals[0] === 40;
     const caches = totals.map((total) => new Cache(byCapacity ? total! : Infinity));
-    const live: { booking: PoolBooking; cache: Cache; tokens: Uint32Array; generated: number; sent: boolean }[] = [];
+    const live: { booking: PoolBooking; cache: Cache; tokens: Uint32Array; generated: number; answered: boolean }[] =
+      [];
 
     for (let step = 0; step < 20_000; step++) {
       const one = live[random.below(live.length || 1)];
@@ -130,15 +131,15 @@ describe("against an independent reading, block by block", () => {
           const at = random.below(caches.length);
           const { booking } = core.select({ tokens, ...on(at + 1) });
           const cache = caches[at]!;
-          const entry = { booking, cache, tokens, generated: 0, sent: false };
+          const entry = { booking, cache, tokens, generated: 0, answered: false };
           live.push(entry);
           for (const [i, key] of keysOf(tokens).entries()) cache.use(booking, key, i, clock.now() + 20_000);
           output(entry);
-          cache.evict();
           // Undone later, what was kept for it alone goes first, whenever it was used.
           if (byCapacity && random.below(4) > 0) {
-            entry.sent = true;
-            booking.sent();
+            entry.answered = true;
+            booking.firstToken();
+            cache.evict();
           } else if (byCapacity) {
             live.pop();
             booking.abort();
@@ -147,12 +148,13 @@ describe("against an independent reading, block by block", () => {
           break;
         }
         case 2:
-          one!.sent = true;
-          one!.booking.sent();
+          one!.answered = true;
+          one!.booking.firstToken();
+          one!.cache.evict();
           break;
         case 3: {
           const n = random.below(40);
-          one!.sent = true;
+          one!.answered = true;
           one!.generated += n;
           one!.booking.tokens(n);
           output(one!);
@@ -164,7 +166,7 @@ describe("against an independent reading, block by block", () => {
           live.splice(live.indexOf(one!), 1);
           const ends = (["free", "abort", "retry"] as const)[random.below(3)]!;
           one!.booking[ends]();
-          if (ends === "free" || one!.sent) one!.cache.release(one!.booking);
+          if (ends === "free" || one!.answered) one!.cache.release(one!.booking);
           else one!.cache.undo(one!.booking);
           break;
         }
@@ -229,13 +231,25 @@ describe("without events", () => {
     }
   });
 
-  test("a request that was never sent leaves nothing; one that failed on its way does", () => {
+  test("a request that failed before its first token leaves nothing; one that failed later does", () => {
     const core = corePool({ workers: workers(1), config });
-    core.select({ tokens: prompt(1, 4) }).booking.abort();
-    const failed = core.select({ tokens: prompt(2, 4) }).booking;
-    failed.sent();
-    failed.abort(new Error("x"));
-    expect([overlapOf(core, prompt(1, 4)), overlapOf(core, prompt(2, 4))]).toEqual([[0], [4]]);
+    const ends: ((booking: PoolBooking) => void)[] = [
+      (booking) => booking.abort(),
+      (booking) => booking.abort(new Error("refused")),
+      (booking) => booking.retry(),
+    ];
+    for (const end of ends) {
+      const early = core.select({ tokens: prompt(1, 4) }).booking;
+      early.sent();
+      expect(overlapOf(core, prompt(1, 4))).toEqual([4]); // meanwhile it counts, for its siblings
+      end(early);
+      expect(overlapOf(core, prompt(1, 4))).toEqual([0]);
+    }
+    const late = core.select({ tokens: prompt(2, 4) }).booking;
+    late.firstToken();
+    late.abort(new Error("broken off"));
+    core.select({ tokens: prompt(3, 4) }).booking.complete();
+    expect([2, 3].map((seed) => overlapOf(core, prompt(seed, 4)))).toEqual([[4], [4]]);
   });
 
   test("what is booked without a selection counts too", () => {
@@ -314,6 +328,13 @@ describe("where the capacity of a rank is known", () => {
     talker.free();
     core.select({ tokens: prompt(3, 6) }).booking.free();
     expect([1, 2, 3].map((seed) => overlapOf(core, prompt(seed, 6))[0])).toEqual([0, 2, 6]);
+  });
+
+  test("what came to nothing has evicted nothing", () => {
+    const core = open(10);
+    for (const seed of [1, 2]) core.select({ tokens: prompt(seed, 5) }).booking.free();
+    core.select({ tokens: prompt(3, 8, 1) }).booking.abort();
+    expect([1, 2, 3].map((seed) => overlapOf(core, prompt(seed, 8))[0])).toEqual([5, 5, 0]);
   });
 
   test("no time ends it", () => {

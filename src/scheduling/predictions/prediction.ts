@@ -2,11 +2,11 @@ import type { BookingObserver } from "../bookings/booking.js";
 
 /** What ends predictions, and counts what they hold. */
 export interface PredictionOwner {
-  /** `more` tokens follow what the prediction has. */
+  /** Its worker has the prompt, and `more` tokens follow what the prediction has. */
   grow(prediction: Prediction, more: number): void;
   /** Its request is over: what it left may make room for others. */
   release(prediction: Prediction): void;
-  /** Its request was never sent: the rank holds what it held before. */
+  /** Its request came to nothing: the rank holds what it held before. */
   undo(prediction: Prediction): void;
 }
 
@@ -37,7 +37,8 @@ export class Prediction implements BookingObserver {
   ownBlocks = 0;
   ownTokens = 0;
   expiresAtMs = Number.POSITIVE_INFINITY;
-  #sent = false;
+  /** The worker answered, so it has the prompt. */
+  #answered = false;
 
   constructor(owner: PredictionOwner, cache: BelievedCache, id: number, generation: number, blocks: number) {
     this.#owner = owner;
@@ -47,12 +48,12 @@ export class Prediction implements BookingObserver {
     this.blocks = blocks;
   }
 
-  sent(): void {
-    this.#sent = true;
+  responding(): void {
+    this.generated(0);
   }
 
   generated(n: number): void {
-    this.#sent = true;
+    this.#answered = true;
     this.#owner.grow(this, n);
   }
 
@@ -61,7 +62,7 @@ export class Prediction implements BookingObserver {
   }
 
   aborted(): void {
-    if (this.#sent) this.#owner.release(this);
+    if (this.#answered) this.#owner.release(this);
     else this.#owner.undo(this);
   }
 
@@ -70,6 +71,6 @@ export class Prediction implements BookingObserver {
   }
 
   selected(): void {}
-  responding(): void {}
+  sent(): void {}
   contextFloor(): void {}
 }

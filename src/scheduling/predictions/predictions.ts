@@ -70,7 +70,7 @@ export class Predictions implements PredictionOwner {
     } else {
       cache.used.add(prediction);
       prediction.ownTokens = Math.max(0, booking.inputTokens - blocks * blockSize);
-      this.grow(prediction, 0);
+      this.#lengthen(prediction);
     }
     booking.observe(prediction);
   }
@@ -80,10 +80,15 @@ export class Predictions implements PredictionOwner {
     const { cache } = prediction;
     if (!cache.used.has(prediction)) return;
     prediction.ownTokens += more;
-    const own = Math.ceil(prediction.ownTokens / this.#pool.kernel.blockSize);
-    cache.ownBlocks += own - prediction.ownBlocks;
-    prediction.ownBlocks = own;
+    this.#lengthen(prediction);
     this.#evict(cache);
+  }
+
+  /** Counts the blocks of what is shared with no other prompt. */
+  #lengthen(prediction: Prediction): void {
+    const own = Math.ceil(prediction.ownTokens / this.#pool.kernel.blockSize);
+    prediction.cache.ownBlocks += own - prediction.ownBlocks;
+    prediction.ownBlocks = own;
   }
 
   /** The request of a prediction is over: what it left may make room for others. */
