@@ -187,9 +187,9 @@ function reserveAhead(): void {
 
 // ---- bookings
 
-/** Books `n` sequence hashes of namesArea() on a rank; the booking's id, 0 when there is no room. */
-export function reserve(slot: u32, n: u32, prefillTokens: f64): u32 {
-  return book(slot, load<usize>(names), n, 0, prefillTokens);
+/** Books `n` sequence hashes of namesArea() on a rank, and blocks that are shared with none; the id, 0 when there is no room. */
+export function reserve(slot: u32, n: u32, privateBlocks: u32, prefillTokens: f64): u32 {
+  return book(slot, load<usize>(names), n, privateBlocks, prefillTokens);
 }
 
 /** Predicts `n` sequence hashes of namesArea() on a rank; the answer row has the prediction. */

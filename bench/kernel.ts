@@ -40,7 +40,7 @@ export interface Exports {
   pickRow(temperature: number): number;
   randomSeed(seed: bigint): void;
   namesArea(blocks: number): number;
-  reserve(slot: number, blocks: number, prefillTokens: number): number;
+  reserve(slot: number, blocks: number, privateBlocks: number, prefillTokens: number): number;
   bookingGeneration(id: number): number;
   bookingFree(id: number, generation: number): number;
   counter(which: number): number;

@@ -20,7 +20,7 @@ import {
   WEIGHT_ONE,
   WEIGHT_SHIFT,
 } from "./ranks";
-import { bookingAt, idAppend, idGive, idTake, recordOf, recordsInit } from "./records";
+import { bookingAt, idGive, idTake, recordOf, recordsInit } from "./records";
 
 /** More tokens than linear memory can hold: keeps the sums of whole numbers exact. */
 export const PREFILL_MAX: f64 = 4294967296;
@@ -109,10 +109,11 @@ export function book(slot: u32, hashes: usize, n: u32, privateBlocks: u32, prefi
 }
 
 /**
- * Books again what a snapshot says, under the id after the last. False when there is no room:
+ * Books again what a snapshot says, under an id that is expected. False when there is no room:
  * nothing was changed, but the id is spent.
  */
 export function bookingRestore(
+  id: u32,
   generation: u32,
   slot: u32,
   hashes: usize,
@@ -121,19 +122,14 @@ export function bookingRestore(
   ownWeight: i64,
   prefill: f64,
 ): bool {
-  const id = idAppend();
-  if (!id) return false;
   store<u32>(bookingAt(id), generation, 16);
   return begin(id, slot, hashes, n, ownBlocks, ownWeight, prefill);
 }
 
-/** Makes the id after the last a free one of this generation; false when there is no room. */
-export function bookingRestoreFree(generation: u32): bool {
-  const id = idAppend();
-  if (!id) return false;
+/** Makes an id that is expected a free one of this generation. */
+export function bookingRestoreFree(id: u32, generation: u32): void {
   store<u32>(bookingAt(id), generation, 16);
   idGive(id);
-  return true;
 }
 
 /** The request's first token is out: its prefill tokens no longer count. Idempotent. */

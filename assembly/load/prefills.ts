@@ -9,7 +9,7 @@
 // by going back from the front; each booking is passed once.
 import { OK, UNKNOWN_BOOKING } from "../status";
 import { PREFILL, valueAt } from "./columns";
-import { chargeColumn, rowOf, slotAt } from "./ranks";
+import { BELIEVED, chargeColumn, rowOf, slotAt } from "./ranks";
 import { bookingAt, recordOf } from "./records";
 
 const END: u32 = 0xffffffff;
@@ -79,6 +79,21 @@ export function bookingPrefillDuration(id: u32, generation: u32, ms: f64): i32 {
   store<u32>(s, load<u32>(s, 52) - 1, 52);
   settle(slot);
   return OK;
+}
+
+/** How long a booking has been its rank's front, in ms; −1 when it is not. */
+export function prefillElapsed(id: u32): f64 {
+  const s = slotAt(load<u32>(bookingAt(id), 20) & ~BELIEVED);
+  return load<u32>(s, 48) == id ? max(0, now - load<f64>(s, 32)) : -1;
+}
+
+/** A restored booking that is its rank's front has been so for `elapsed` ms. */
+export function prefillResume(id: u32, elapsed: f64): void {
+  const slot = load<u32>(bookingAt(id), 20) & ~BELIEVED;
+  const s = slotAt(slot);
+  if (elapsed < 0 || load<u32>(s, 48) != id) return;
+  store<f64>(s, now - elapsed, 32);
+  settle(slot);
 }
 
 /** Makes a booking the front as of now. */

@@ -8,9 +8,12 @@
 //
 // A handle is an id and the generation it was given out with; giving a record back raises the
 // generation, so a late call cannot touch whoever has the id next. Free ids are chained by `next`.
+import { arenaBudget } from "../memory/arena";
 import { slabAt, slabDirectory, slabNew, slabTake, slabTop } from "../memory/slab";
 
 const RECORD_BYTES: u32 = 64;
+/** In the place of `previous`. */
+const EXPECTED: u32 = 0xffffffff;
 
 let records: usize = 0;
 let directory: usize = 0;
@@ -55,14 +58,31 @@ export function idTake(): u32 {
 }
 
 /** A record beyond the last. */
-export function idAppend(): u32 {
+function idAppend(): u32 {
   const id = slabTake(records);
   if (id) memory.fill(bookingAt(id), 0, RECORD_BYTES);
   return id;
 }
 
+/** Makes the records below `top`, each expected to be told what it is; false when there is no room. */
+export function idsExpect(top: u32): bool {
+  if (<u64>top * RECORD_BYTES > arenaBudget()) return false;
+  while (bookingTop() < top) {
+    const id = idAppend();
+    if (!id) return false;
+    store<u32>(bookingAt(id), EXPECTED, 24);
+  }
+  return true;
+}
+
+/** Whether nobody has told yet what a record is; nobody can do so twice. */
+export function idExpected(id: u32): bool {
+  return id < bookingTop() && id && load<u32>(bookingAt(id), 24) == EXPECTED;
+}
+
 export function idGive(id: u32): void {
   const b = bookingAt(id);
+  store<u32>(b, 0, 24);
   store<u32>(b, free, 28);
   store<u32>(b, 0, 52);
   free = id;

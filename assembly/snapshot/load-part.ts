@@ -3,41 +3,80 @@
 // of 8; `bytes` counts the whole record.
 //
 //   random   48 B     | kind 1 u32 | bytes u32 | - u64 | state 4 u64 |
+//   ids      16 B     | kind 4 u32 | bytes u32 | one past the highest id u32 | - u32 |
 //   free id  16 B     | kind 2 u32 | bytes u32 | id u32 | generation u32 |
-//   booking  56 B + … | kind 3 u32 | bytes u32 | id u32 | generation u32 | slot u32 | own blocks u32 |
-//                     | own weight i64 | prefill tokens f64 | blocks u32 | stretches u32 | - u64 |
+//   booking  64 B + … | kind 3 u32 | bytes u32 | id u32 | generation u32 | slot u32 | own blocks u32 |
+//                     | own weight i64 | prefill tokens f64 | blocks u32 | stretches u32 |
+//                     | prefill duration f64, ms, −1 = not known | ms that it was the rank's front f64, −1 = it is not |
 //                     | blocks × sequence hash u64 | stretches × (first u32, blocks u32, weight i64) |
 //
-// Ids come in order from 1, so that handles which the host keeps stay good. A stretch is blocks of
-// the prompt that do not weigh 1. Ranks must hold their slots before bookings are imported.
+// Ids stay as they are, so that handles which the host keeps stay good: how many there are comes
+// first. A rank's bookings come in the order in which they were made, all before the free ids. A stretch is blocks of the prompt that do
+// not weigh 1. Ranks must hold their slots before bookings are imported.
 import { bookingFree, bookingRestore, bookingRestoreFree, OWN_MAX, PREFILL_MAX } from "../load/bookings";
 import { promptBlocks, promptCut, promptHashes, promptWeigh, promptWeights } from "../load/prompts";
-import { BELIEVED, chargeBlocks, NO_ROW, rowOf, WEIGHT_ONE, WEIGHT_SHIFT } from "../load/ranks";
-import { bookingAt, bookingTop } from "../load/records";
+import { bookingPrefillDuration, prefillElapsed, prefillResume } from "../load/prefills";
+import {
+  BELIEVED,
+  bookingListOf,
+  chargeBlocks,
+  NO_ROW,
+  rankCount,
+  rowOf,
+  slotOf,
+  WEIGHT_ONE,
+  WEIGHT_SHIFT,
+} from "../load/ranks";
+import { bookingAt, bookingTop, idExpected, idsExpect } from "../load/records";
 import { randomRestore, randomSave } from "../select/random";
 import { BAD_RECORD, MEMORY_BUDGET, OK } from "../status";
 
 const RANDOM: u32 = 1;
 const FREE_ID: u32 = 2;
 const BOOKING: u32 = 3;
+const IDS: u32 = 4;
 const RANDOM_BYTES: u32 = 48;
+/** Also of the ids. */
 const FREE_ID_BYTES: u32 = 16;
-const HEAD_BYTES: u32 = 56;
+const HEAD_BYTES: u32 = 64;
+/** More ms than any clock has counted. */
+const MS_MAX: f64 = 1e15;
 
-/** The next id to write; 0 for the generator. */
+/** Whose bookings are written: −2 is the generator, −1 the ids, rankCount() the free ids. */
+let row: i32 = 0;
+/** The id to write. */
 let next: u32 = 0;
 
 /** Starts to write the load part: all bookings, and before them the generator's state if wanted. */
 export function exportLoadBegin(random: bool): void {
-  next = random ? 0 : 1;
+  row = random ? -2 : -1;
+}
+
+function advance(): void {
+  const ranks = <i32>rankCount();
+  if (row == -2) {
+    row = -1;
+    return;
+  }
+  if (row == ranks) next++;
+  else next = row < 0 ? 0 : load<u32>(bookingAt(next), 24);
+  while (!next) next = ++row < ranks ? oldestOf(slotOf(row)) : 1;
+  if (row == ranks) while (next < bookingTop() && load<u32>(bookingAt(next), 52)) next++;
+}
+
+/** The booking of a rank that was made first; 0 when it has none. */
+function oldestOf(slot: u32): u32 {
+  let id: u32 = 0;
+  for (let older = load<u32>(bookingListOf(slot)); older; older = load<u32>(bookingAt(older), 28)) id = older;
+  return id;
 }
 
 /** Bytes of the next record; 0 when all are written. */
 export function exportLoadNeeds(): u32 {
-  if (!next) return RANDOM_BYTES;
+  if (row < 0) return row == -2 ? RANDOM_BYTES : FREE_ID_BYTES;
   if (next >= bookingTop()) return 0;
+  if (row == <i32>rankCount()) return FREE_ID_BYTES;
   const b = bookingAt(next);
-  if (!load<u32>(b, 52)) return FREE_ID_BYTES;
   return HEAD_BYTES + (promptBlocks(b) << 3) + (promptWeights(b, load<u32>(b, 20), 0) << 4);
 }
 
@@ -52,7 +91,7 @@ export function exportLoadNext(out: usize, capacity: u32): i32 {
   while (bytes && bytes <= capacity - written) {
     write(out + written, bytes);
     written += bytes;
-    next++;
+    advance();
     bytes = exportLoadNeeds();
   }
   return bytes && !written ? MEMORY_BUDGET : written;
@@ -61,9 +100,14 @@ export function exportLoadNext(out: usize, capacity: u32): i32 {
 function write(at: usize, bytes: u32): void {
   memory.fill(at, 0, min(bytes, HEAD_BYTES));
   store<u32>(at, bytes, 4);
-  if (!next) {
+  if (row == -2) {
     store<u32>(at, RANDOM);
     randomSave(at + 16);
+    return;
+  }
+  if (row == -1) {
+    store<u32>(at, IDS);
+    store<u32>(at, bookingTop(), 8);
     return;
   }
   const b = bookingAt(next);
@@ -82,6 +126,8 @@ function write(at: usize, bytes: u32): void {
   store<i64>(at, load<i64>(b, 32), 24);
   store<f64>(at, load<f64>(b, 40), 32);
   store<u32>(at, n, 40);
+  store<f64>(at, load<f64>(b, 56), 48);
+  store<f64>(at, prefillElapsed(next), 56);
   store<u32>(at, promptWeights(b, slot, stretches), 44);
   promptHashes(b, at + HEAD_BYTES);
 }
@@ -97,8 +143,12 @@ export function importLoadRecord(at: usize, bytes: u32): i32 {
     case RANDOM:
       return bytes == RANDOM_BYTES && randomRestore(at + 16) ? OK : BAD_RECORD;
     case FREE_ID:
-      if (bytes != FREE_ID_BYTES || load<u32>(at, 8) != bookingTop()) return BAD_RECORD;
-      return bookingRestoreFree(load<u32>(at, 12)) ? OK : MEMORY_BUDGET;
+      if (bytes != FREE_ID_BYTES || !idExpected(load<u32>(at, 8))) return BAD_RECORD;
+      bookingRestoreFree(load<u32>(at, 8), load<u32>(at, 12));
+      return OK;
+    case IDS:
+      if (bytes != FREE_ID_BYTES || bookingTop() > 1) return BAD_RECORD;
+      return idsExpect(load<u32>(at, 8)) ? OK : MEMORY_BUDGET;
     case BOOKING:
       return isBooking(at, bytes) ? importBooking(at) : BAD_RECORD;
     default:
@@ -115,7 +165,9 @@ function isBooking(at: usize, bytes: u32): bool {
   const n = load<u32>(at, 40);
   const stretches = load<u32>(at, 44);
   if (
-    load<u32>(at, 8) != bookingTop() ||
+    !idExpected(load<u32>(at, 8)) ||
+    !isMs(load<f64>(at, 48)) ||
+    !isMs(load<f64>(at, 56)) ||
     rowOf(slot & ~BELIEVED) == NO_ROW ||
     (slot & BELIEVED && stretches) ||
     ownBlocks > OWN_MAX ||
@@ -135,15 +187,22 @@ function isBooking(at: usize, bytes: u32): bool {
   return true;
 }
 
+/** A time, or −1 for none. */
+function isMs(ms: f64): bool {
+  return ms == -1 || (ms >= 0 && ms <= MS_MAX);
+}
+
 function importBooking(at: usize): i32 {
-  const id = bookingTop();
+  const id = load<u32>(at, 8);
   const slot = load<u32>(at, 16);
   const n = load<u32>(at, 40);
   const hashes = at + HEAD_BYTES;
   const generation = load<u32>(at, 12);
-  if (!bookingRestore(generation, slot, hashes, n, load<u32>(at, 20), load<i64>(at, 24), load<f64>(at, 32))) {
+  if (!bookingRestore(id, generation, slot, hashes, n, load<u32>(at, 20), load<i64>(at, 24), load<f64>(at, 32))) {
     return MEMORY_BUDGET;
   }
+  bookingPrefillDuration(id, generation, load<f64>(at, 48));
+  prefillResume(id, load<f64>(at, 56));
   const b = bookingAt(id);
   let s = hashes + (<usize>n << 3);
   for (const end = s + (<usize>load<u32>(at, 44) << 4); s < end; s += 16) {

@@ -53,7 +53,7 @@ export const loadSuite: Suite = {
       const book = (): number => {
         for (const [prompt, words] of hashes.entries()) {
           pool.write(names, words);
-          const id = exports.reserve(prompt % RANKS, BLOCKS, TOKENS);
+          const id = exports.reserve(prompt % RANKS, BLOCKS, 0, TOKENS);
           if (id === 0) throw new Disagreement("a booking was refused");
           live.push({ id, generation: exports.bookingGeneration(id) });
           if (live.length > LIVE) free();

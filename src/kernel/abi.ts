@@ -46,7 +46,7 @@ export interface KernelExports extends Record<string, unknown> {
   removeEvent(slot: number, tier: number, blocks: number): number;
   clearEvent(slot: number): number;
 
-  reserve(slot: number, blocks: number, prefillTokens: number): number;
+  reserve(slot: number, sharedBlocks: number, privateBlocks: number, prefillTokens: number): number;
   bookingGeneration(id: number): number;
   bookingSlot(id: number, generation: number): number;
   bookingPrefillComplete(id: number, generation: number): number;

@@ -119,9 +119,23 @@ export class Admission implements Reselecting {
       attributes,
       schedulingCost: () => Math.max(1, tokens.length - bestCachedTokens(core, request)),
     };
-    const overrides = classifier.classify(lifecycle, input, signal);
-    if (overrides instanceof Promise) return overrides.then((value) => this.#admit(logical, value, signal));
-    return this.#admit(logical, overrides, signal);
+    const noted = (error: unknown) => {
+      this.#decisions?.add(undecided(request, error, this.#clock.now()));
+      return error;
+    };
+    let overrides: ClassifyOverrides | Promise<ClassifyOverrides>;
+    try {
+      overrides = classifier.classify(lifecycle, input, signal);
+    } catch (error) {
+      throw noted(error);
+    }
+    if (!(overrides instanceof Promise)) return this.#admit(logical, overrides, signal);
+    return overrides.then(
+      (value) => this.#admit(logical, value, signal),
+      (error) => {
+        throw noted(error);
+      },
+    );
   }
 
   /** Lets a request through to its pool, at once or when its turn comes. */

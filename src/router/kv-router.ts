@@ -212,11 +212,13 @@ export class KvRouter implements Router {
 
   setOverloaded(ranks: readonly WorkerOrRank[]): void {
     this.#lifetime.assertNotEnded();
+    this.#parts.pools.assertFree();
     this.#parts.availability.setOverloaded(ranks, this.#parts.pools);
   }
 
   setAvailable(workerIds: readonly U64Input[] | null): void {
     this.#lifetime.assertNotEnded();
+    this.#parts.pools.assertFree();
     this.#parts.availability.setAvailable(workerIds, this.#parts.pools);
   }
 

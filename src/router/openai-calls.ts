@@ -48,19 +48,9 @@ export class OpenAiCalls {
       { requestId, tokens, tokensExact: exact, ...hintsOf(headers) },
       { headers, body, auth, ...(signal ? { signal } : {}) },
     )) as RouterSelection;
-    try {
-      selection.dispatch = dispatchOf(targetOf(selection), {
-        path,
-        method: "POST",
-        headers,
-        body: bytes,
-        ...(signal ? { signal } : {}),
-      });
-    } catch (error) {
-      selection.booking.abort(error);
-      throw error;
-    }
-    return selection;
+    return selection.dispatchedBy((target) =>
+      dispatchOf(target, { path, method: "POST", headers, body: bytes, ...(signal ? { signal } : {}) }),
+    );
   }
 
   /** See `Router.generate`. */

@@ -122,11 +122,17 @@ export class Pools {
 
   /** Sets the busy thresholds, also of pools to come. */
   setThresholds(thresholds: BusyThresholds): void {
+    this.assertFree();
     this.#thresholds = thresholds;
     for (const core of this.#pools.values()) {
       core.overload.set(thresholds);
       core.queue.changed();
     }
+  }
+
+  /** Throws `policy_failed` while a policy's components run. For what changes more than one thing. */
+  assertFree(): void {
+    for (const core of this) core.kernel.assertFree();
   }
 
   get byName(): ReadonlyMap<string, SelectionCore> {

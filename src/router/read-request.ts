@@ -120,14 +120,20 @@ export function checkOverlap(prompt: unknown): void {
 export function checkSelect(request: unknown): void {
   checkFields(request, selectFields, "request", "invalid_request");
   checkSeeds(request as SelectRequest);
-  const { priorityJump, strictPriority, sessionContext } = request as SelectRequest;
+  const { priorityJump, strictPriority, sessionContext, sessionId } = request as SelectRequest;
   if (priorityJump !== undefined && !Number.isFinite(priorityJump)) {
     throw new WarmrouteError("invalid_request", "priorityJump must be a finite number of seconds", {
       path: "priorityJump",
     });
   }
   if (strictPriority !== undefined) parseU32(strictPriority, "strictPriority");
-  if (sessionContext !== undefined) checkSession(sessionContext);
+  if (sessionContext === undefined) return;
+  checkSession(sessionContext);
+  if (sessionId !== undefined && sessionId !== sessionContext.sessionId) {
+    throw new WarmrouteError("invalid_request", "sessionId is another one than sessionContext.sessionId", {
+      path: "sessionId",
+    });
+  }
 }
 
 /** What seeds a prompt's hashes beside its tokens; empty is the same as absent (spec: indexer.md §1.2). */

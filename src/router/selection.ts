@@ -8,6 +8,9 @@ import type { Selection } from "./contract.js";
 import type { LogicalRequest, Reselecting } from "./logical-request.js";
 import { checkRetryOptions } from "./read-request.js";
 
+/** Makes what a host sends to a worker. */
+type Dispatching = (target: DispatchTarget) => NonNullable<Selection["dispatch"]>;
+
 /** What a selection knows beyond the pool's answer. */
 export interface SelectedBy {
   readonly booking: BookingHandle;
@@ -33,13 +36,14 @@ export class RouterSelection implements Selection {
   readonly policyClass: string;
   readonly queueWaitMs: number;
   declare readonly tieDraw?: number;
-  /** Set by `KvRouter.route`. */
-  declare dispatch?: NonNullable<Selection["dispatch"]>;
+  declare readonly dispatch?: NonNullable<Selection["dispatch"]>;
   declare readonly candidates?: NonNullable<Selection["candidates"]>;
   readonly booking: BookingHandle;
 
   readonly #admission: Reselecting;
   readonly #logical: LogicalRequest;
+  /** Makes `dispatch`, also of the selections that follow a retry. */
+  #dispatching: Dispatching | undefined;
 
   constructor(from: PoolSelection, by: SelectedBy) {
     this.requestId = from.requestId;
@@ -61,6 +65,17 @@ export class RouterSelection implements Selection {
     this.#logical = by.logical;
   }
 
+  /** Has every attempt of the request say how it is sent. The booking is over when that fails. */
+  dispatchedBy(dispatching: Dispatching): this {
+    this.#dispatching = dispatching;
+    try {
+      return Object.assign(this, { dispatch: dispatching(targetOf(this)) });
+    } catch (error) {
+      this.booking.abort(error);
+      throw error;
+    }
+  }
+
   async retry(options: { signal?: AbortSignal } = {}): Promise<Selection> {
     checkRetryOptions(options);
     const { signal } = options;
@@ -68,9 +83,11 @@ export class RouterSelection implements Selection {
     if (!booking.live) {
       throw new WarmrouteError("lifecycle_ended", "the request has ended, so there is nothing to select again for");
     }
-    booking.retry();
     const logical = this.#logical;
-    return this.#admission.again({ ...logical, request: { ...logical.request, requestId } }, signal);
+    logical.core.kernel.assertFree();
+    booking.retry();
+    const again = await this.#admission.again({ ...logical, request: { ...logical.request, requestId } }, signal);
+    return this.#dispatching ? (again as RouterSelection).dispatchedBy(this.#dispatching) : again;
   }
 
   track(response: Response | Promise<Response>, options?: TrackOptions): Promise<Response> {

@@ -138,6 +138,10 @@ const isPrediction = shape({
   slot: isU32,
   ownBlocks: isCount,
   expiresInMs: optional(isAmount),
+  requestId: optional(isText),
+  ownTokens: isCount,
+  heldBefore: isCount,
+  answered: isFlag,
 });
 const isPool = shape({
   name: isText,

@@ -140,6 +140,7 @@ function rebuild(
     if (status !== 0) throw new WarmrouteError("memory_budget", "the memory budget does not allow the pool's ranks");
     kernel.exports.rankFlags(layout.get(rank.slot)!, flagsOf(rank.overloaded, rank.available));
   }
+  kernel.exports.prefillClock(core.clock.now());
   importPart(kernel, Part.index, chosen("index") ? records.index : exportPart(core.kernel, Part.index));
   kernel.exports.importEnd();
 

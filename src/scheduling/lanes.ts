@@ -51,13 +51,20 @@ function boundTo(pool: Pool, request: PoolRequest, affinity: AffinityTarget | un
   return ["affinity", affinity.workerId, affinity.dpRank ?? null];
 }
 
-/** Ranks that may take the request as the pool is now, in row order. */
+/**
+ * Ranks that may take the request as the pool is now, in row order. Where all of them are overloaded, those: they may be
+ * busy, too, and what is overloaded when a request's turn comes is for the selection to say.
+ */
 function slotsFor(pool: Pool, request: Omit<PoolRequest, "tokens">): number[] {
   const constraints = readConstraints(request, pool.ranks);
   const binding = bindingOf(pool, request, affinityOf(request), constraints);
   const slots: number[] = [];
+  const overloaded: number[] = [];
   for (const rank of pool.ranks) {
-    if (isWithin(rank, binding) && exclusionOf(rank, constraints) === undefined) slots.push(rank.slot);
+    if (!isWithin(rank, binding)) continue;
+    const exclusion = exclusionOf(rank, constraints);
+    if (exclusion === undefined) slots.push(rank.slot);
+    else if (exclusion === "overloaded") overloaded.push(rank.slot);
   }
-  return slots;
+  return slots.length > 0 ? slots : overloaded;
 }

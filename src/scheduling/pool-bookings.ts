@@ -5,6 +5,7 @@ import { budgetError } from "../kernel/kernel.js";
 import { type BookingOwner, type BookingState, PoolBooking } from "./bookings/booking.js";
 import type { RequestIds } from "./bookings/request-ids.js";
 import type { Pool } from "./pool.js";
+import type { PrefillModel } from "./prefill-model.js";
 import type { PoolRank } from "./ranks.js";
 
 /** What the bookings of a pool tell it. */
@@ -19,12 +20,14 @@ export class PoolBookings implements BookingOwner {
   readonly #ids: RequestIds;
   readonly #clock: Clock;
   readonly #listener: BookingsListener;
+  readonly #prefillModel: PrefillModel | undefined;
 
-  constructor(pool: Pool, ids: RequestIds, clock: Clock, listener: BookingsListener) {
+  constructor(pool: Pool, ids: RequestIds, clock: Clock, listener: BookingsListener, model: PrefillModel | undefined) {
     this.#pool = pool;
     this.#ids = ids;
     this.#clock = clock;
     this.#listener = listener;
+    this.#prefillModel = model;
   }
 
   get blockSize(): number {
@@ -70,15 +73,28 @@ export class PoolBookings implements BookingOwner {
     const { names } = kernel.roomForEvent(n);
     if (sequenceHashes instanceof BigUint64Array) names.set(sequenceHashes);
     else for (let i = 0; i < n; i++) names[i] = parseU64(sequenceHashes[i], `sequenceHashes[${i}]`);
-    const id = kernel.exports.reserve(rank.slot, n, effectivePrefillTokens);
+    const { routerTrackActiveBlocks, routerAssumeKvReuse, routerTrackPrefillTokens } = this.#pool.config;
+    const charged = routerTrackActiveBlocks ? n : 0;
+    const shared = routerAssumeKvReuse ? charged : 0;
+    const prefillTokens = routerTrackPrefillTokens ? effectivePrefillTokens : 0;
+    const id = kernel.exports.reserve(rank.slot, shared, charged - shared, prefillTokens);
     if (id === 0) throw budgetError("another booking");
     const booking = this.booked(requestId, rank, id, kernel.exports.bookingGeneration(id), islTokens, 0);
+    this.modelPrefill(booking, prefillTokens);
     const { predictions } = this.#pool;
     if (predictions) {
       kernel.exports.predict(rank.slot, n);
       predictions.follow(booking, n);
     }
     return booking;
+  }
+
+  /** Tells the kernel how long the prefill of a booking takes, if anybody knows. */
+  modelPrefill({ id, generation, worker, inputTokens }: PoolBooking, newTokens: number): void {
+    if (!this.#prefillModel || newTokens <= 0) return;
+    const cachedTokens = Math.max(0, inputTokens - newTokens);
+    const ms = this.#prefillModel.durationMs({ worker, role: this.#pool.role, newTokens, cachedTokens });
+    if (ms !== undefined) this.#pool.kernel.exports.bookingPrefillDuration(id, generation, ms);
   }
 
   // While components of the policy run, a verb waits for the end of the decision.

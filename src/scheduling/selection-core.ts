@@ -110,9 +110,8 @@ export class SelectionCore implements Pool {
       strictPriorityMaxWaitMs: this.config.strictPriorityMaxWaitSecs * 1000,
       recheckMs: options.prefillLoadModel ? modelledRecheckMs : recheckMs,
     });
-    this.#bookings = new PoolBookings(this, this.#requestIds, this.clock, {
-      roomAt: (slot) => this.queue.changed(slot),
-    });
+    const listener = { roomAt: (slot: number) => this.queue.changed(slot) };
+    this.#bookings = new PoolBookings(this, this.#requestIds, this.clock, listener, this.#prefillModel);
     this.program = options.policy instanceof KernelPolicy ? options.policy.program : undefined;
     this.#decider = new Decider(this);
     this.usesIndex = (this.#decider.inputs & WorkerInputs.CACHE) !== 0;
@@ -132,6 +131,7 @@ export class SelectionCore implements Pool {
   /** A rank goes on under another record of its worker. */
   updateRank(rank: PoolRank, record: WorkerRecord): void {
     this.ranks.update(rank, record);
+    this.predictions?.resized(rank);
     this.queue.changed();
   }
 
@@ -204,7 +204,7 @@ export class SelectionCore implements Pool {
       const [id, generation] = [answer[Answer.booking]!, answer[Answer.generation]!];
       const booking = this.#bookings.booked(requestId, rank, id, generation, request.tokens.length, expected);
       const charged = answerDoubles[AnswerDouble.charged]!;
-      if (this.#prefillModel && charged > 0) this.#modelPrefill(booking, charged);
+      this.#bookings.modelPrefill(booking, charged);
       this.decisions++;
       const selection = {
         requestId,
@@ -244,13 +244,6 @@ export class SelectionCore implements Pool {
     const asked = this.#decider.ask({ ...request, tokens: [0] }, RequestFlag.lower | RequestFlag.shared, true);
     this.kernel.requestDoubles[RequestDouble.promptTokens] = promptTokens;
     return this.#decider.explained(asked, this.kernel.exports.choose());
-  }
-
-  /** Tells the kernel how long the prefill of a booking takes. */
-  #modelPrefill({ id, generation, worker, inputTokens }: PoolBooking, newTokens: number): void {
-    const cachedTokens = Math.max(0, inputTokens - newTokens);
-    const ms = this.#prefillModel!.durationMs({ worker, role: this.role, newTokens, cachedTokens });
-    if (ms !== undefined) this.kernel.exports.bookingPrefillDuration(id, generation, ms);
   }
 
   #evidence(overlap: Overlap, tokensExact: boolean): Evidence {
@@ -310,8 +303,9 @@ export class SelectionCore implements Pool {
     this.ranks.move(kernel, slots);
     this.kernel = kernel;
     if (taken) {
-      this.predictions?.adopt(taken.predictions, taken.slots);
+      this.predictions?.forget();
       this.#bookings.adopt(taken.bookings, taken.slots);
+      this.predictions?.adopt(taken.predictions, taken.slots, (requestId) => this.#requestIds.get(requestId));
     } else {
       this.predictions?.moved(slots);
       this.#bookings.moved(slots);

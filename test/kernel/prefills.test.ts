@@ -195,14 +195,42 @@ it.each([1n, 2n, 3n])("20,000 random operations on ranks that come and go, seed 
   for (const s of oracles.keys()) expect(ranks.at("prefill", s)).toBe(0);
 });
 
-it("a prefill that is restored counts whole", () => {
-  const source = new Ranks([0]);
-  const { id, generation } = source.book(0, [1n], 100)!;
-  source.kernel.exports.bookingPrefillDuration(id, generation, 1000);
-  source.kernel.exports.prefillClock(500);
-  expect(source.at("prefill", 0)).toBe(50);
-  const target = new Ranks([0]);
+it("prefills that are restored go on as they were, in their order", () => {
+  const source = new Ranks([0, 3]);
+  const { exports } = source.kernel;
+  exports.prefillClock(1000);
+  // Ids that are used again do not tell the order.
+  const used = [1, 2, 3].map(() => source.book(0, [1n], 5)!);
+  for (const { id, generation } of [used[1]!, used[0]!, used[2]!]) exports.bookingFree(id, generation);
+  const booked = [100, 60, 30, 20].map((tokens, i) => {
+    const handle = source.book(0, [BigInt(i)], tokens)!;
+    if (i !== 2) exports.bookingPrefillDuration(handle.id, handle.generation, tokens * 10);
+    return handle;
+  });
+  source.book(3, [9n], 40);
+  exports.prefillClock(1500);
+  const target = new Ranks([0, 3]);
+  target.kernel.exports.prefillClock(1500);
   importPart(target.kernel, Part.load, exportPart(source.kernel, Part.load));
-  target.kernel.exports.prefillClock(900);
-  expect(target.at("prefill", 0)).toBe(100);
+  const both = [source, target];
+  const at = (ms: number) =>
+    both.map((ranks) => {
+      ranks.kernel.exports.prefillClock(ms);
+      return [ranks.at("prefill", 0), ranks.at("prefill", 3)];
+    });
+  expect(at(1500)).toEqual([
+    [160, 40],
+    [160, 40],
+  ]);
+  for (const [i, { id, generation }] of booked.entries()) {
+    for (let ms = 1600 + i * 1000; ms < 2500 + i * 1000; ms += 300) {
+      const [original, restored] = at(ms);
+      expect(restored).toEqual(original);
+    }
+    for (const ranks of both) ranks.kernel.exports.bookingPrefillComplete(id, generation);
+  }
+  expect(at(9000)).toEqual([
+    [0, 40],
+    [0, 40],
+  ]);
 });

@@ -24,7 +24,7 @@ export class Ranks {
   /** Books a request of these sequence hashes; undefined where there is no room. */
   book(slot: number, hashes: readonly bigint[], prefillTokens = 0): Handle | undefined {
     this.kernel.roomForEvent(hashes.length).names.set(hashes);
-    return this.handle(this.kernel.exports.reserve(slot, hashes.length, prefillTokens));
+    return this.handle(this.kernel.exports.reserve(slot, hashes.length, 0, prefillTokens));
   }
 
   handle(id: number): Handle | undefined {

@@ -238,7 +238,7 @@ describe("a retry", () => {
     second.booking.complete({ total_tokens: 90 });
     await settled();
     expect(diary.classified).toHaveLength(1);
-    expect(types()).toEqual(["sent", "sent", "responding", "completed"]);
+    expect(types()).toEqual(["sent", "responding", "sent", "responding", "completed"]);
     expect(diary.events.at(-1)).toMatchObject({ contextTokens: 112, worker: { workerId: "2" } });
     await expect(second.retry()).rejects.toEqual(coded("lifecycle_ended"));
     await expect(first.retry()).rejects.toEqual(coded("lifecycle_ended"));

@@ -156,11 +156,11 @@ describe("golden costs, from loads and caches that a router came to have", () =>
       }
       const isLoaded = load.active_prefill_tokens + load.decode_cost_blocks > 0;
       for (let i = 0; i < Math.max(load.active_requests, isLoaded ? 1 : 0); i++) {
-        const sequenceHashes = BigUint64Array.from({ length: i === 0 ? load.decode_cost_blocks : 0 }, (_, n) => {
-          return BigInt(n + 1) << 40n;
-        });
         const islTokens = i === 0 ? load.active_prefill_tokens : 0;
-        held.push(router.reserve({ requestId: `${workerId}/${dpRank}/${i}`, worker, sequenceHashes, islTokens }));
+        const requestId = `${workerId}/${dpRank}/${i}`;
+        const booking = router.reserve({ requestId, worker, sequenceHashes: [], islTokens });
+        for (let n = 0; i === 0 && n < load.decode_cost_blocks; n++) booking.outputBlock();
+        held.push(booking);
       }
     }
     router.setOverloaded(

@@ -1,6 +1,7 @@
 // What ranks are believed to hold, through the router: figures, snapshots, refusals.
 import { describe, expect, test } from "vitest";
 import "../../src/kernel/inlined.js";
+import { hashTokens } from "../../src/kernel/hash.js";
 import type { RouterOptions, Selection } from "../../src/router/contract.js";
 import { createRouter } from "../../src/router/create-router.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
@@ -113,6 +114,39 @@ describe("a snapshot", () => {
     expect([1, 2, 3].map((seed) => to.held(seed))).toEqual([4, 8, 8]);
   });
 
+  test("lets them follow the restored requests: what comes to nothing leaves nothing, output takes room", async () => {
+    for (const worker of [{ workerId: 1 }, { workerId: 1, totalKvBlocks: 20 }]) {
+      const options = { config: { useKvEvents: false }, workers: [worker] };
+      const from = await open(options);
+      const [nothing, talker] = [await from.select(1), await from.select(2)];
+      const to = await open(options);
+      to.router.restore(from.router.snapshot());
+      to.router.booking(nothing!.requestId)!.abort();
+      expect([to.held(1), to.held(2)]).toEqual([0, 8]);
+      (await to.select(3)).booking.complete();
+      const booking = to.router.booking(talker!.requestId)!;
+      booking.tokens(6 * 16);
+      expect(to.held(3)).toBe("totalKvBlocks" in worker ? 6 : 8);
+      booking.abort();
+      expect(to.held(2)).toBe(8);
+      expect(to.router.stats().bookings.live).toBe(0);
+    }
+  });
+
+  test("gives a rank no more than it can hold, and neither does a smaller capacity", async () => {
+    const of = (totalKvBlocks?: number) => ({
+      config: { useKvEvents: false },
+      workers: [{ workerId: 1, ...(totalKvBlocks && { totalKvBlocks }) }],
+    });
+    const from = await open(of());
+    for (const seed of [1, 2]) (await from.select(seed)).booking.complete();
+    const to = await open(of(10));
+    to.router.restore(from.router.snapshot());
+    expect([to.held(1), to.held(2)]).toEqual([2, 8]);
+    to.router.addWorker({ workerId: 1, totalKvBlocks: 5 });
+    expect([to.held(1), to.held(2)]).toEqual([0, 5]);
+  });
+
   test("of the same router: what was selected since ends without touching what was restored", async () => {
     const { router, select, held } = await open(predicted);
     await select(1);
@@ -151,5 +185,35 @@ describe("a snapshot", () => {
     byCapacity.router.freeAll();
     (await byCapacity.select(2, 6)).booking.firstToken();
     expect([byCapacity.held(1), byCapacity.held(2)]).toEqual([4, 6]);
+  });
+});
+
+describe("what is booked without a selection", () => {
+  const hashes = hashTokens(tokens(1), 16).sequenceHashes;
+  const reserve = async (options: object) => {
+    const { router, clock } = await open({ workers: [{ workerId: 1 }], ...options });
+    const book = (requestId: string) =>
+      router.reserve({ requestId, worker: { workerId: 1 }, sequenceHashes: hashes, islTokens: 128 });
+    const bookings = [book("a"), book("b")];
+    const { activeDecodeBlocks, activePrefillTokens } = router.loads()[0]!;
+    return { bookings, router, clock, charged: [activeDecodeBlocks, activePrefillTokens] };
+  };
+
+  test.each([
+    [{}, [8, 256]],
+    [{ routerAssumeKvReuse: false }, [16, 256]],
+    [{ routerTrackActiveBlocks: false }, [0, 256]],
+    [{ routerTrackPrefillTokens: false }, [8, 0]],
+  ])("is charged as the configuration %j says", async (config, charged) => {
+    const reserved = await reserve({ config });
+    expect(reserved.charged).toEqual(charged);
+    for (const booking of reserved.bookings) booking.free();
+    expect(reserved.router.loads()[0]).toMatchObject({ activeDecodeBlocks: 0, activePrefillTokens: 0 });
+  });
+
+  test("decays as the model of prefills says", async () => {
+    const { router, clock } = await reserve({ prefillLoadModel: ({ newTokens }: { newTokens: number }) => newTokens });
+    await clock.advance(64);
+    expect(router.loads()[0]!.activePrefillTokens).toBe(192);
   });
 });

@@ -279,6 +279,7 @@ export class Twin {
 
   tokens(live: Live, n: number): void {
     live.booking.tokens(n);
+    if (n > 0) this.load.prefillComplete(live.oracle);
     if (!this.tracksOutput) return;
     const blocks = () => Math.floor((live.tokens + live.generated) / this.router.blockSize);
     const before = blocks();

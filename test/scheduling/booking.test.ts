@@ -36,17 +36,17 @@ function follow({ tracksOutputBlocks = false, observed = true } = {}) {
 
 type Verbs = (booking: PoolBooking) => void;
 
+const began = ["sent 7/1", "responding 7/1", "pool: prefill complete"];
+
 describe("what an observer hears, before the pool frees the charges", () => {
   const rows: [name: string, verbs: Verbs, heard: string[]][] = [
     ["nothing but the rank", () => {}, []],
     ["sent", (b) => b.sent(), ["sent 7/1"]],
-    ["the first token implies sent", (b) => b.firstToken(), ["sent 7/1", "responding 7/1", "pool: prefill complete"]],
-    [
-      "so does the end of prefill",
-      (b) => b.prefillComplete(),
-      ["sent 7/1", "responding 7/1", "pool: prefill complete"],
-    ],
-    ["tokens", (b) => b.tokens(3), ["generated 3"]],
+    ["the first token implies sent", (b) => b.firstToken(), began],
+    ["so does the end of prefill", (b) => b.prefillComplete(), began],
+    ["tokens imply the first one", (b) => b.tokens(3), [...began, "generated 3"]],
+    ["tokens after the first one", (b) => [b.firstToken(), b.tokens(3)], [...began, "generated 3"]],
+    ["no tokens", (b) => b.tokens(0), ["generated 0"]],
     ["an output block is no token", (b) => b.outputBlock(), ["pool: 1 output blocks"]],
     ["complete", (b) => b.complete(), ["completed", "pool: free"]],
     ["free", (b) => b.free(), ["completed", "pool: free"]],
@@ -100,7 +100,7 @@ test("tokens are heard whether or not output blocks are charged", () => {
   booking.tokens(1);
   booking.tokens(5);
   // 10 prompt tokens fill 2 blocks of 4; 11 still 2; 16 fill 4.
-  expect(heard).toEqual(["selected 7/1", "generated 1", "generated 5", "pool: 2 output blocks"]);
+  expect(heard).toEqual(["selected 7/1", ...began, "generated 1", "generated 5", "pool: 2 output blocks"]);
   expect(booking.generated).toBe(6);
   expect(() => booking.tokens(-1)).toThrow("tokens is not an integer");
 });

@@ -68,6 +68,8 @@ export class PoolBooking implements Disposable, BookingState {
   progressAtMs: number;
   readonly owner: BookingOwner;
   #observer: BookingObserver | undefined;
+  /** Prefill is complete. */
+  #hasBegun = false;
 
   /** One object on the request path: hence no bag of arguments. */
   constructor(
@@ -110,6 +112,7 @@ export class PoolBooking implements Disposable, BookingState {
     this.generated = state.generated;
     this.expectedOutputTokens = state.expectedOutputTokens;
     this.live = true;
+    this.#hasBegun = false;
     this.renew();
   }
 
@@ -130,12 +133,14 @@ export class PoolBooking implements Disposable, BookingState {
   }
 
   /**
-   * `n` more tokens were generated; charges the blocks they complete where output blocks are tracked.
+   * `n` more tokens were generated, so prefill is complete; charges the blocks they complete where output blocks are
+   * tracked.
    * Throws `invalid_request` unless `n` is a whole number from 0 to 4294967295.
    */
   tokens(n: number): void {
     if (!this.live) return;
     parseU32(n, "tokens");
+    if (n > 0 && !this.#hasBegun) this.prefillComplete();
     this.renew();
     this.#observer?.generated(n);
     if (!this.owner.tracksOutputBlocks) return;
@@ -176,6 +181,7 @@ export class PoolBooking implements Disposable, BookingState {
   /** Removes the prefill charge; a second call changes nothing. */
   prefillComplete(): void {
     if (!this.live) return;
+    this.#hasBegun = true;
     this.renew();
     this.#observer?.sent(this.worker);
     this.#observer?.responding(this.worker);

@@ -8,6 +8,12 @@ export interface PredictionState {
   ownBlocks: number;
   /** What is left of its time; absent where capacity decides. */
   expiresInMs?: number;
+  /** The request that it follows; absent when that is over. */
+  requestId?: string;
+  /** Of a request: tokens of its own blocks, blocks that were held before it, and whether its worker answered. */
+  ownTokens: number;
+  heldBefore: number;
+  answered: boolean;
 }
 
 export interface PredictionStats {

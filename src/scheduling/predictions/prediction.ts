@@ -38,7 +38,9 @@ export class Prediction implements BookingObserver {
   ownTokens = 0;
   expiresAtMs = Number.POSITIVE_INFINITY;
   /** The worker answered, so it has the prompt. */
-  #answered = false;
+  answered = false;
+  /** The request that it follows; undefined when that is over. */
+  requestId: string | undefined;
 
   constructor(owner: PredictionOwner, cache: BelievedCache, id: number, generation: number, blocks: number) {
     this.#owner = owner;
@@ -53,16 +55,18 @@ export class Prediction implements BookingObserver {
   }
 
   generated(n: number): void {
-    this.#answered = true;
+    this.answered = true;
     this.#owner.grow(this, n);
   }
 
   completed(): void {
+    this.requestId = undefined;
     this.#owner.release(this);
   }
 
   aborted(): void {
-    if (this.#answered) this.#owner.release(this);
+    this.requestId = undefined;
+    if (this.answered) this.#owner.release(this);
     else this.#owner.undo(this);
   }
 

@@ -72,6 +72,7 @@ export class Predictions implements PredictionOwner {
       prediction.ownTokens = Math.max(0, booking.inputTokens - blocks * blockSize);
       this.#lengthen(prediction);
     }
+    prediction.requestId = booking.requestId;
     booking.observe(prediction);
   }
 
@@ -149,10 +150,14 @@ export class Predictions implements PredictionOwner {
   /** All of them, each rank's in the order in which they end. */
   states(): PredictionState[] {
     const now = this.#clock.now();
-    return this.#all().map(({ id, generation, cache, ownBlocks, expiresAtMs }) => ({
-      ...{ id, generation, slot: cache.slot, ownBlocks },
-      ...(Number.isFinite(expiresAtMs) && { expiresInMs: Math.max(0, expiresAtMs - now) }),
-    }));
+    return this.#all().map(({ cache, expiresAtMs, requestId, ...prediction }) => {
+      const { id, generation, ownBlocks, ownTokens, heldBefore, answered } = prediction;
+      return {
+        ...{ id, generation, slot: cache.slot, ownBlocks, ownTokens, heldBefore, answered },
+        ...(Number.isFinite(expiresAtMs) && { expiresInMs: Math.max(0, expiresAtMs - now) }),
+        ...(requestId !== undefined && { requestId }),
+      };
+    });
   }
 
   /** The ranks of the predictions have other slots now. */
@@ -166,27 +171,48 @@ export class Predictions implements PredictionOwner {
     }
   }
 
-  /** The predictions are those of a snapshot from now on, its slots mapped; none follows a request any more. */
-  adopt(states: readonly PredictionState[], slots: ReadonlyMap<number, number>): void {
+  /** The kernel has other records now: forgets all predictions. */
+  forget(): void {
     for (const prediction of this.#all()) prediction.id = 0;
     this.#timed.clear();
     this.#caches = [];
+  }
+
+  /** Takes those of a snapshot over, after forget() and after its bookings. */
+  adopt(
+    states: readonly PredictionState[],
+    slots: ReadonlyMap<number, number>,
+    bookingOf: (requestId: string) => PoolBooking | undefined,
+  ): void {
     const { exports } = this.#pool.kernel;
     const now = this.#clock.now();
     const left = (state: PredictionState) => state.expiresInMs ?? this.#ttlMs;
     const soonestFirst = [...states].sort((a, b) => left(a) - left(b));
-    for (const { id, generation, slot: named, ownBlocks, expiresInMs } of soonestFirst) {
+    for (const { slot: named, expiresInMs, requestId, ...state } of soonestFirst) {
       const slot = slots.get(named);
       if (slot === undefined) continue;
       const cache = this.#cacheOf(slot);
-      const prediction = new Prediction(this, cache, id, generation, exports.bookingBlocks(id, generation));
-      prediction.ownBlocks = ownBlocks;
+      const { id, generation, ownBlocks, ownTokens, heldBefore, answered } = state;
+      const blocks = exports.bookingBlocks(id, generation);
+      const prediction = new Prediction(this, cache, id, generation, blocks);
+      const booking = requestId === undefined ? undefined : bookingOf(requestId);
+      Object.assign(prediction, { ownBlocks, ownTokens, answered, requestId: booking?.requestId });
+      prediction.heldBefore = Math.min(heldBefore, blocks);
       cache.ownBlocks += ownBlocks;
       if (this.#capacityOf(cache) === undefined) {
         prediction.expiresAtMs = now + Math.min(expiresInMs ?? this.#ttlMs, this.#ttlMs);
         this.#timed.add(prediction);
-      } else cache.released.add(prediction);
+      } else if (booking) cache.used.add(prediction);
+      else cache.released.add(prediction);
+      booking?.observe(prediction);
     }
+    for (const cache of this.#caches) if (cache) this.#evict(cache);
+  }
+
+  /** The capacity of a rank may be another now. */
+  resized({ slot }: PoolRank): void {
+    const cache = this.#caches[slot];
+    if (cache) this.#evict(cache);
   }
 
   // ----
