@@ -179,10 +179,11 @@ export class Admission implements Reselecting {
         dueAtMs: overrides?.dueAtMs,
         costTokens: overrides?.schedulingCostTokens ?? Math.max(1, rawTokens - cachedTokens),
       };
-      const run = () => {
+      const run = (keptSlots: ReadonlySet<number> | undefined) => {
         release();
         assertWanted(logical, signal);
-        return this.#select(admitted, this.#clock.now() - since);
+        const turn = keptSlots ? { ...admitted, asked: { ...asked, keptSlots } } : admitted;
+        return this.#select(turn, this.#clock.now() - since);
       };
       const selection = await core.queue.park(parked, run, signal);
       if (!signal?.aborted) return selection;

@@ -59,6 +59,8 @@ export interface PoolRequest extends ConstraintInput {
   strictPriority?: number;
   attributes?: ReadonlyMap<string, string>;
   configOverride?: ConfigOverride;
+  /** Slots that are kept for others, but for a pin. */
+  keptSlots?: ReadonlySet<number>;
   explain?: boolean;
 }
 

@@ -53,8 +53,9 @@ export function writeRequest(
   if (!config.routerAssumeKvReuse) flags |= RequestFlag.privateBlocks;
   if (!config.routerTrackActiveBlocks) flags |= RequestFlag.noPromptBlocks;
   if (!pool.usesIndex) flags |= RequestFlag.noIndex;
-  if (constraints || preferred || (binding && binding.slot === undefined)) {
-    flags |= writeConstraints(pool, constraints, binding, preferred);
+  const { keptSlots } = request;
+  if (constraints || preferred || keptSlots || (binding && binding.slot === undefined)) {
+    flags |= writeConstraints(pool, constraints, binding, preferred, keptSlots);
   }
   kernel.setRequest(n, flags, binding?.slot ?? -1, program?.number ?? 0, seed);
   const row = kernel.requestDoubles;
@@ -70,6 +71,7 @@ function writeConstraints(
   constraints: Constraints | undefined,
   binding: Binding | undefined,
   preferred: AffinityTarget | undefined,
+  kept: ReadonlySet<number> | undefined,
 ): number {
   const mask = kernel.bytes(kernel.exports.column(Column.mask), kernel.exports.rankCount());
   const hasTaints = preferred !== undefined || (constraints !== undefined && constraints.preferred.length > 0);
@@ -78,7 +80,7 @@ function writeConstraints(
   for (const rank of ranks) {
     const exclusion = exclusionOf(rank, constraints);
     const mayGo = isWithin(rank, binding) && (exclusion === undefined || exclusion === "overloaded");
-    mask[row] = mayGo ? 0 : 1;
+    mask[row] = mayGo && !kept?.has(rank.slot) ? 0 : 1;
     if (taint) {
       taint[row] =
         (constraints ? preferenceOf(rank, constraints) : 0) + (preferred && isMeant(preferred, rank) ? 1 : 0);

@@ -1,6 +1,7 @@
 // Requests that wait for a rank, through the library's router and on a clock that the test moves.
 import { describe, expect, test } from "vitest";
 import "../../src/kernel/inlined.js";
+import { hashTokens } from "../../src/kernel/hash.js";
 import { parsePolicy } from "../../src/plugins/policy/parse.js";
 import type { RouterOptions, Selection } from "../../src/router/contract.js";
 import { createRouter } from "../../src/router/create-router.js";
@@ -363,6 +364,51 @@ describe("the decision log", () => {
 
   test.each([-1, 1.5, "many"])("of %j entries is refused", async (decisionLog) => {
     await expect(setUp({ decisionLog: decisionLog as number })).rejects.toThrow(coded("invalid_config"));
+  });
+});
+
+describe("a request that waits for a busy rank", () => {
+  test("keeps that rank alone from those that come after it, whatever their caches say", async () => {
+    const { router, select, pending } = await setUp({ blockSize: 16 });
+    const prompt = tokens(7);
+    const { blockHashes, sequenceHashes } = hashTokens(prompt, 16);
+    router.storeBlocks({ workerId: "1", dpRank: 0 }, "device", null, sequenceHashes, blockHashes);
+    const pin = (workerId: number) => ({ pinnedWorker: { workerId } });
+    const first = await select(pin(1));
+    let last = await select(pin(2));
+    const pinned = select(pin(1));
+    const others = Array.from({ length: 100 }, () => select({ tokens: prompt }));
+    const places: string[] = [];
+    for (const other of others) {
+      last.booking.free();
+      last = await other;
+      places.push(last.worker.workerId);
+      if (last.worker.workerId === "1") {
+        last.booking.free();
+        last = await select(pin(2));
+      }
+    }
+    expect(places.slice(64)).toEqual(new Array(36).fill("2"));
+    expect(await stateOf(pinned)).toBe("waits");
+    first.booking.free();
+    expect((await pinned).worker.workerId).toBe("1");
+    expect(pending()).toBe(0);
+  });
+
+  test("waits on when all ranks are overloaded and busy, and fails when they are only overloaded", async () => {
+    const { router, select } = await setUp({}, 1);
+    const first = await select();
+    const second = select();
+    router.setOverloaded([{ workerId: 1 }]);
+    expect(await stateOf(second)).toBe("waits");
+    const third = select();
+    expect(await stateOf(third)).toBe("waits");
+    router.setOverloaded([]);
+    first.booking.firstToken();
+    (await second).booking.firstToken();
+    (await third).booking.firstToken();
+    router.setOverloaded([{ workerId: 1 }]);
+    await expect(select()).rejects.toThrow(coded("all_eligible_workers_overloaded"));
   });
 });
 

@@ -135,14 +135,21 @@ export class ClassQueue implements RingClass {
     this.remove(waiter);
   }
 
-  /** Lanes whose first request may go. One that was passed too often keeps its ranks from all that come after it. */
+  /** Lanes whose first request may go. */
   #openLanes(): Lane[] {
     const lanes = [...this.#lanes.values()];
-    const passed = lanes.filter(({ first }) => first!.bypassed >= maxBypass);
-    return lanes.filter((lane) => {
-      const kept = passed.some((other) => isBefore(other.first!, lane.first!) && lane.sharesWith(other.slots));
-      return !kept && lane.mayGo();
-    });
+    return lanes.filter((lane) => lane.mayGo(this.keptFrom(lane.first!)));
+  }
+
+  /** Slots that are kept for requests that come before this one and were passed too often; undefined for none. */
+  keptFrom(waiter: Waiter): ReadonlySet<number> | undefined {
+    let kept: Set<number> | undefined;
+    for (const { first, slots } of this.#lanes.values()) {
+      if (first!.bypassed < maxBypass || first === waiter || !isBefore(first!, waiter)) continue;
+      kept ??= new Set();
+      for (const slot of slots) kept.add(slot);
+    }
+    return kept;
   }
 
   /** The one that has waited longest, of those that wait too long below a tier. */

@@ -65,10 +65,11 @@ export class Lane {
     return this.#slots;
   }
 
-  /** Whether a request of the lane may go: a rank has room, or there is none to wait for. */
-  mayGo(): boolean {
+  /** Whether a request of the lane may go: a rank that is not kept for others has room, or there is none to wait for. */
+  mayGo(kept: ReadonlySet<number> | undefined): boolean {
     const { slots } = this;
     if (slots.size === 0) return true;
+    if (kept) return [...slots].some((slot) => !kept.has(slot) && !this.#isBusy(slot));
     for (const slot of this.#unsure ?? slots) if (!this.#isBusy(slot)) return true;
     // Until one of its ranks changes.
     this.#unsure = new Set();

@@ -78,10 +78,11 @@ export class PoolQueue {
   }
 
   /**
-   * Waits until the request's turn has come, then answers what `run` answers, which is called at once then. Rejects with
+   * Waits until the request's turn has come, then answers what `run` answers, which is called at once then with the slots
+   * that are kept for others, if there are any. Rejects with
    * `queue_rejected`, `deadline_exceeded`, the signal's reason, what `run` throws, or the error of `close`.
    */
-  park<T>(parked: Parked, run: () => T, signal?: AbortSignal): Promise<T> {
+  park<T>(parked: Parked, run: (kept: ReadonlySet<number> | undefined) => T, signal?: AbortSignal): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#closed) throw this.#closed;
       signal?.throwIfAborted();
@@ -106,10 +107,10 @@ export class PoolQueue {
         ...{ tier: parked.strictPriority, dueAtMs },
         score: scoreOf(parked),
         sequence: this.#sequence++,
-        go: () => {
+        go: (kept) => {
           end();
           try {
-            resolve(run());
+            resolve(run(kept));
           } catch (error) {
             reject(error);
           }
@@ -184,9 +185,10 @@ export class PoolQueue {
           this.#leave(queue, waiter, this.#late());
           continue;
         }
+        const kept = queue.keptFrom(waiter);
         queue.take(waiter);
         this.#ring.took(queue, waiter.parked.costTokens);
-        waiter.go();
+        waiter.go(kept);
       }
     } catch (error) {
       // The pool cannot say what its ranks do: nobody's turn would ever come.

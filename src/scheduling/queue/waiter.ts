@@ -15,8 +15,8 @@ export interface Waiter extends HeapEntry {
   readonly sinceMs: number;
   /** Later requests that went to ranks it could use while it was the first of its lane. */
   bypassed: number;
-  /** Lets it go. */
-  go(): void;
+  /** Lets it go, but not to slots that are kept for others. */
+  go(kept: ReadonlySet<number> | undefined): void;
   /** Ends its wait with an error. */
   refuse(error: unknown): void;
 }

@@ -69,9 +69,10 @@ export class Oracle {
     const mine = this.waiting.filter((w) => w.policyClass === policyClass);
     const heads = mine.filter((w) => !mine.some((o) => sameLane(o, w) && this.before(o, w)));
     return mine.filter((w) => {
-      if (w.slots.length > 0 && w.slots.every((slot) => this.isBusy(policyClass, slot))) return false;
+      if (w.slots.length === 0) return true;
       const head = heads.find((h) => sameLane(h, w))!;
-      return !heads.some((h) => h.bypassed >= 64 && this.before(h, head) && shares(h.slots, w.slots));
+      const passed = heads.filter((h) => h.bypassed >= 64 && this.before(h, head));
+      return w.slots.some((s) => !this.isBusy(policyClass, s) && !passed.some((h) => h.slots.includes(s)));
     });
   }
 

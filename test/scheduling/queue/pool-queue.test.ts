@@ -105,17 +105,22 @@ describe("what waits in a lane of its own", () => {
     expect(went).toEqual(["next", "head"]);
   });
 
-  test("scenario 15: but at most 64 pass it on ranks that it could use too", async () => {
-    const { pool, park, free, went } = setUp(2, [one]);
+  test("scenario 15: once 64 have passed it, its ranks are kept for it, and others go on elsewhere", async () => {
+    const { pool, park, free, went, kept } = setUp(3, [one]);
     pool.tokens.fill(1);
     void park("head", { policyClass: one, slots: [0] });
     for (let i = 0; i < 100; i++) void park(`n${i}`, { policyClass: one });
-    for (let i = 0; i < 100; i++) await free(1);
-    expect(went.length).toBe(64);
+    for (let i = 0; i < 100; i++) await free(1 + (i % 2));
+    expect(went).toEqual(Array.from({ length: 100 }, (_, i) => `n${i}`));
+    expect(kept.slice(0, 64)).toEqual(new Array(64).fill(undefined));
+    expect(kept.slice(64)).toEqual(new Array(36).fill([0]));
+    void park("same rank", { policyClass: one, slots: [0] });
+    void park("late", { policyClass: one, slots: [0, 1] });
     await free(0);
-    expect(went[64]).toBe("head");
-    for (let i = 0; i < 100; i++) await free(1);
-    expect(went.length).toBe(101);
+    expect(went.slice(100)).toEqual(["head"]);
+    expect(kept[100]).toBeUndefined();
+    await free(1);
+    expect(went.slice(101)).toEqual(["late"]);
   });
 
   test("a lane whose last rank has gone lets its requests go, so that they fail", async () => {

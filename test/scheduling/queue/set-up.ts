@@ -50,6 +50,8 @@ export function setUp(ranks: number, classes: readonly PolicyClass[], strictPrio
   const queue = new PoolQueue({ pool, clock, classes, strictPriorityMaxWaitMs, recheckMs: 60_000 });
   const went: string[] = [];
   const failed: string[] = [];
+  /** The slots that each was told to leave to others. */
+  const kept: (number[] | undefined)[] = [];
   const all = pool.tokens.map((_, slot) => slot);
   const laneFor = (slots: readonly number[] = all): LaneKey => ({ key: String(slots), slots: () => slots });
   const parkedOf = (ask: Ask): Parked => ({
@@ -68,10 +70,11 @@ export function setUp(ranks: number, classes: readonly PolicyClass[], strictPrio
     queue
       .park(
         parkedOf(ask),
-        () => {
+        (keptSlots) => {
           went.push(name);
+          kept.push(keptSlots && [...keptSlots]);
           if (run) return run();
-          const slots = ask.slots ?? all;
+          const slots = (ask.slots ?? all).filter((slot) => !keptSlots?.has(slot));
           const slot = slots.reduce((best, s) => (pool.tokens[s]! < pool.tokens[best]! ? s : best), slots[0]!);
           pool.tokens[slot]! += ask.raw ?? 10;
         },
@@ -87,5 +90,5 @@ export function setUp(ranks: number, classes: readonly PolicyClass[], strictPrio
     await Promise.resolve();
     await Promise.resolve();
   };
-  return { clock, pool, queue, went, failed, laneFor, park, free };
+  return { clock, pool, queue, went, kept, failed, laneFor, park, free };
 }
