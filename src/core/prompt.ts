@@ -14,5 +14,7 @@ export type Prompt =
 export interface Tokenizer {
   /** Whether the ids are the engine's own; if not, every overlap is approximate. */
   readonly exact: boolean;
+  /** How many ids stand for one token of the engine; 1 unless given. */
+  readonly unitsPerToken?: number;
   encode(prompt: Prompt): Uint32Array;
 }

@@ -1,6 +1,7 @@
 import { WarmrouteError } from "../core/errors.js";
 import { describe } from "../core/ids.js";
 import type { WorkerRank } from "../core/types.js";
+import { AnswerMeter, type ReportedUsage } from "./answer-meter.js";
 import { failureReason } from "./dispatcher.js";
 
 /** The verbs of a booking that a response drives. Exactly one of `complete` and `abort` is called, once. */
@@ -10,20 +11,24 @@ export interface TrackedBooking {
   firstToken(): void;
   /** More of the answer has come. */
   renew(): void;
-  complete(): void;
+  /** `n` more tokens of the answer have come. */
+  tokens(n: number): void;
+  complete(usage?: ReportedUsage): void;
   abort(error?: unknown): void;
 }
 
 export interface TrackOptions {
   /** The caller's signal: an answer that breaks once it has fired is no failure of the worker. */
   signal?: AbortSignal;
+  /** What a token of the engine counts as; 1 unless given. */
+  unitsPerToken?: number;
   /** Hears, once, that a good answer broke off before its end (`upstream_failed`). The body's reader gets the same. */
   onBroken?: (error: WarmrouteError) => void;
 }
 
 /**
  * Follows the response of a dispatch and ends the booking exactly once: `firstToken()` at the first byte of a
- * good answer, `complete()` at its end, `abort()` when the dispatch rejects, the status is an error, the body
+ * good answer, `tokens(n)` as items of an event stream come, `complete()` with the reported usage at its end, `abort()` when the dispatch rejects, the status is an error, the body
  * breaks (`upstream_failed`) or the reader cancels. The booking is released before anything else that could fail.
  *
  * The body is passed on chunk by chunk, never read ahead, so that back-pressure reaches the worker.
@@ -46,7 +51,8 @@ export async function trackResponse(
       booking.complete();
       return answer;
     }
-    return new Response(follow(booking, answer.body, options), answer);
+    const meter = new AnswerMeter(answer.headers?.get("content-type") ?? null);
+    return new Response(follow(booking, answer.body, meter, options), answer);
   } catch (error) {
     booking.abort(error);
     throw error;
@@ -63,8 +69,10 @@ function assertResponse(value: unknown): void {
 function follow(
   booking: TrackedBooking,
   body: ReadableStream<Uint8Array>,
+  meter: AnswerMeter,
   options: TrackOptions,
 ): ReadableStream<Uint8Array> {
+  const { unitsPerToken = 1 } = options;
   const reader = body.getReader();
   let begun = false;
   let ended = false;
@@ -77,7 +85,7 @@ function follow(
           if (ended) return;
           if (done) {
             ended = true;
-            booking.complete();
+            booking.complete(scaled(meter.usage, unitsPerToken));
             controller.close();
             return;
           }
@@ -85,6 +93,8 @@ function follow(
             begun = true;
             booking.firstToken();
           } else booking.renew();
+          const items = meter.read(value);
+          if (items > 0) booking.tokens(items * unitsPerToken);
           controller.enqueue(value);
         } catch (cause) {
           if (ended) return;
@@ -106,6 +116,15 @@ function follow(
       },
     },
     { highWaterMark: 0 },
+  );
+}
+
+/** A usage in the router's unit; what is no count stays as it is. */
+function scaled(usage: ReportedUsage | undefined, by: number): ReportedUsage | undefined {
+  if (!usage || by === 1) return usage;
+  const { prompt_tokens, completion_tokens, total_tokens } = usage;
+  return Object.fromEntries(
+    Object.entries({ prompt_tokens, completion_tokens, total_tokens }).map(([name, n]) => [name, n && n * by]),
   );
 }
 

@@ -149,13 +149,13 @@ export class HttpFrontend {
     await this.#models.start();
     const { bytes, json } = await readJsonBody(request, this.#maxBodyBytes);
     const router = this.#models.of(json.model);
-    const { tokens, exact } = readPrompt(json, api, this.#tokenizer);
+    const { tokens, exact, unitsPerToken } = readPrompt(json, api, this.#tokenizer);
     const { onDecision } = this.#options;
     const { signal } = request;
     const headers = new Headers(request.headers);
     headers.set("x-request-id", requestId);
     const selection = await router.select(
-      { requestId, tokens, tokensExact: exact, ...hintsOf(headers), explain: onDecision !== undefined },
+      { requestId, tokens, tokensExact: exact, unitsPerToken, ...hintsOf(headers), explain: onDecision !== undefined },
       { signal, headers, body: json },
     );
     try {

@@ -29,5 +29,10 @@ export function readPrompt(body: unknown, path: string | undefined, tokenizer: T
     disown(tokens);
     throw new WarmrouteError("invalid_plugin", `the tokenizer must answer a Uint32Array, not ${describe(tokens)}`);
   }
-  return { path: api, tokens, exact: tokenizer.exact || prompt.kind === "ids" };
+  return {
+    path: api,
+    tokens,
+    exact: tokenizer.exact || prompt.kind === "ids",
+    unitsPerToken: tokenizer.unitsPerToken ?? 1,
+  };
 }

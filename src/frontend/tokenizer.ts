@@ -14,6 +14,8 @@ const seam = 0xffffffff;
  */
 export class BytesTokenizer implements Tokenizer {
   readonly exact = false;
+  /** Engines take about one token for four bytes. */
+  readonly unitsPerToken = 4;
   readonly #encoder = new TextEncoder();
   #scratch = new Uint8Array(4096);
   #length = 0;

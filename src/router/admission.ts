@@ -71,17 +71,23 @@ export class Admission implements Reselecting {
     const classifier = this.#classifierFor(core, request);
     if (!classifier)
       return this.#admit({ core, request, ingressAtMs, attributes, lifecycle: undefined }, undefined, signal);
-    const { requestId, tokens } = request;
-    if (requestId === undefined) {
-      throw new WarmrouteError("lifecycle_required", "this router classifies requests, so each needs a requestId", {
-        path: "requestId",
-      });
+    let lifecycle: RequestLifecycle;
+    let pin: WorkerRank | undefined;
+    try {
+      const { requestId, tokens } = request;
+      if (requestId === undefined) {
+        throw new WarmrouteError("lifecycle_required", "this router classifies requests, so each needs a requestId", {
+          path: "requestId",
+        });
+      }
+      checkTokens(tokens);
+      core.refresh();
+      pin = pinOf(request);
+      this.#requestIds.claim(requestId);
+      lifecycle = classifier.begin(requestId, tokens.length);
+    } catch (error) {
+      throw this.#noted(request, error);
     }
-    checkTokens(tokens);
-    core.refresh();
-    const pin = pinOf(request);
-    this.#requestIds.claim(requestId);
-    const lifecycle = classifier.begin(requestId, tokens.length);
     return this.#classify({ core, request, ingressAtMs, attributes, lifecycle }, classifier, lifecycle, pin, signal);
   }
 
@@ -119,21 +125,17 @@ export class Admission implements Reselecting {
       attributes,
       schedulingCost: () => Math.max(1, tokens.length - bestCachedTokens(core, request)),
     };
-    const noted = (error: unknown) => {
-      this.#decisions?.add(undecided(request, error, this.#clock.now()));
-      return error;
-    };
     let overrides: ClassifyOverrides | Promise<ClassifyOverrides>;
     try {
       overrides = classifier.classify(lifecycle, input, signal);
     } catch (error) {
-      throw noted(error);
+      throw this.#noted(request, error);
     }
     if (!(overrides instanceof Promise)) return this.#admit(logical, overrides, signal);
     return overrides.then(
       (value) => this.#admit(logical, value, signal),
       (error) => {
-        throw noted(error);
+        throw this.#noted(request, error);
       },
     );
   }
@@ -224,9 +226,15 @@ export class Admission implements Reselecting {
 
   /** A request that gets no worker is over; answers why. */
   #refused({ lifecycle, request }: LogicalRequest, error: unknown, signal: AbortSignal | undefined): unknown {
-    this.#decisions?.add(undecided(request, error, this.#clock.now()));
+    this.#noted(request, error);
     // A caller that gave up is no failure of the request.
     lifecycle?.aborted(signal?.aborted ? undefined : error);
+    return error;
+  }
+
+  /** Writes into the decision log why a request got no worker. */
+  #noted(request: SelectRequest, error: unknown): unknown {
+    this.#decisions?.add(undecided(request, error, this.#clock.now()));
     return error;
   }
 

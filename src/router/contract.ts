@@ -106,6 +106,11 @@ export interface SelectRequest {
   tokens: Uint32Array | readonly number[];
   /** false: they are not the engine's own ids, so that every overlap is an estimate (evidence `approximate`). */
   tokensExact?: boolean;
+  /**
+   * How many of them stand for one token of the engine, from this request on: figures of the engine, as `totalKvBlocks`,
+   * count so many times. 1 unless given once.
+   */
+  unitsPerToken?: number;
   routingGroup?: string;
   loraName?: string;
   cacheSalt?: string;

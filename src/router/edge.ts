@@ -14,4 +14,6 @@ export interface ReadPrompt {
   tokens: Uint32Array;
   /** Whether the ids are the engine's own. */
   exact: boolean;
+  /** How many ids stand for one token of the engine. */
+  unitsPerToken: number;
 }

@@ -93,6 +93,7 @@ export class KvRouter implements Router {
     checkSelect(request);
     const core = this.#poolFor(request);
     if (!core) throw noPool(request);
+    if (request.unitsPerToken !== undefined) core.unitsPerToken = request.unitsPerToken;
     return this.#parts.admission.begin(core, request, this.#attributesOf(options), signal);
   }
 

@@ -42,7 +42,14 @@ export class Lifetime {
   /** Ends once; a second call waits for the first. */
   close(graceMs: number, ending: Ending): Promise<void> {
     this.#closing = true;
-    this.#closed ??= this.#close(graceMs, ending);
+    // Known before anything is closed: what closes may close the router once more.
+    if (!this.#closed) {
+      let ended!: (closing: Promise<void>) => void;
+      this.#closed = new Promise((resolve) => {
+        ended = resolve;
+      });
+      ended(this.#close(graceMs, ending));
+    }
     return this.#closed;
   }
 

@@ -38,14 +38,18 @@ export class OpenAiCalls {
   async route(body: Body, options: RouteOptions): Promise<Selection> {
     checkRouteOptions(options);
     const { auth, signal } = options;
-    const { path, tokens, exact } = this.#composed.readPrompt(body, options.path, this.#options.tokenizer);
+    const { path, tokens, exact, unitsPerToken } = this.#composed.readPrompt(
+      body,
+      options.path,
+      this.#options.tokenizer,
+    );
     const bytes = writeBody(body);
     const headers = readHeaders(options.headers);
     const requestId = headers.get("x-request-id") || crypto.randomUUID();
     headers.set("x-request-id", requestId);
     if (!headers.has("content-type")) headers.set("content-type", "application/json");
     const selection = (await this.#router.select(
-      { requestId, tokens, tokensExact: exact, ...hintsOf(headers) },
+      { requestId, tokens, tokensExact: exact, unitsPerToken, ...hintsOf(headers) },
       { headers, body, auth, ...(signal ? { signal } : {}) },
     )) as RouterSelection;
     return selection.dispatchedBy((target) =>

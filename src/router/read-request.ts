@@ -21,6 +21,7 @@ const selectFields = fieldsOf<SelectRequest>({
   requestId: "text",
   tokens: "any",
   tokensExact: "flag",
+  unitsPerToken: "count",
   routingGroup: "text",
   loraName: "any",
   cacheSalt: "any",

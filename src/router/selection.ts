@@ -91,7 +91,8 @@ export class RouterSelection implements Selection {
   }
 
   track(response: Response | Promise<Response>, options?: TrackOptions): Promise<Response> {
-    return trackResponse(this.booking, response, options);
+    const { unitsPerToken } = this.#logical.core;
+    return trackResponse(this.booking, response, { unitsPerToken, ...options });
   }
 }
 

@@ -10,7 +10,8 @@ function recorder() {
     sent: () => void calls.push("sent"),
     renew: () => undefined,
     firstToken: () => void calls.push("firstToken"),
-    complete: () => void calls.push("complete"),
+    tokens: (n: number) => void calls.push(`tokens ${n}`),
+    complete: (usage?: object) => void calls.push(usage ? `complete ${JSON.stringify(usage)}` : "complete"),
     abort: () => void calls.push("abort"),
   };
 }

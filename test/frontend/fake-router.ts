@@ -22,6 +22,7 @@ export function fakeRouter(workers: readonly WorkerInput[], options: { model?: s
       sent() {},
       firstToken() {},
       renew() {},
+      tokens() {},
       complete: () => end("complete"),
       abort: () => end("abort"),
     };

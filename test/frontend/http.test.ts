@@ -89,7 +89,7 @@ describe("a good request", () => {
     await frontend.fetch(completion({ model: "m", prompt: '{"user": "bob"} one' }));
     await frontend.fetch(completion({ model: "m", prompt: '{"user": "bob"} two' }));
     for (const request of requests) {
-      expect(Object.keys(request).sort()).toEqual(["explain", "requestId", "tokens", "tokensExact"]);
+      expect(Object.keys(request).sort()).toEqual(["explain", "requestId", "tokens", "tokensExact", "unitsPerToken"]);
     }
   });
 });

@@ -224,6 +224,29 @@ describe("a client's class", () => {
   });
 });
 
+test("the decision log has what a classifier refuses, once", async () => {
+  const { router } = await setUp(
+    (request) => {
+      if (request.requestId === "bad") throw new Error("no");
+      return request.requestId === "late" ? request.setDueAtMs(-1) : request;
+    },
+    { decisionLog: true },
+  );
+  const refused = async (request: object) => {
+    const error = await router.select({ tokens, ...request }).catch((reason) => reason);
+    return error.code;
+  };
+  const kept = await router.select({ requestId: "good", tokens });
+  const codes: string[] = [];
+  for (const requestId of [undefined, "late", "bad", "good"]) codes.push(await refused(requestId ? { requestId } : {}));
+  expect(router.decisions().map(({ requestId, outcome }) => [requestId, outcome])).toEqual([
+    ["good", "selected"],
+    ...[undefined, "late", "bad", "good"].map((requestId, i) => [requestId, codes[i]]),
+  ]);
+  expect(codes).toEqual(["lifecycle_required", "deadline_exceeded", "request_classifier_failed", "duplicate_request"]);
+  kept.booking.free();
+});
+
 describe("a retry", () => {
   test("selects again without asking again, and the request has one end", async () => {
     const { router, diary, types } = await setUp((request) => request.setWorkerSelectionTarget("2"));

@@ -362,6 +362,14 @@ describe("the decision log", () => {
     expect(off.router.decisions()).toEqual([]);
   });
 
+  test("cannot be changed by who reads it", async () => {
+    const { select, router } = await setUp({ decisionLog: true, config: {} });
+    await select();
+    const [decision] = router.decisions();
+    expect(() => Object.assign(decision!, { outcome: "x" })).toThrow(TypeError);
+    expect(() => Object.assign(decision!.selected!, { evidence: "x" })).toThrow(TypeError);
+  });
+
   test.each([-1, 1.5, "many"])("of %j entries is refused", async (decisionLog) => {
     await expect(setUp({ decisionLog: decisionLog as number })).rejects.toThrow(coded("invalid_config"));
   });

@@ -19,9 +19,15 @@ const calls: Record<string, (router: KvRouter, snapshot: Uint8Array) => unknown>
   "addWorker into another pool": (router) => router.addWorker({ workerId: "1", role: "decode" }),
   "addWorker with more ranks": (router) => router.addWorker({ workerId: "1", dpSize: 3 }),
   removeWorker: (router) => router.removeWorker("1"),
+  busyThresholds: (router) => router.busyThresholds({ activePrefillTokensThreshold: 0 }),
+  setOverloaded: (router) => router.setOverloaded([{ workerId: "1" }]),
+  setAvailable: (router) => router.setAvailable([]),
   snapshot: (router) => router.snapshot(),
   restore: (router, snapshot) => router.restore(snapshot),
 };
+
+const stateOf = (router: KvRouter) =>
+  JSON.stringify([router.workers(), router.loads(), router.stats().index.blocks, router.busyThresholds()]);
 
 test.each(Object.keys(calls))("a component that calls %s", async (name) => {
   let router: KvRouter | undefined;
@@ -41,11 +47,11 @@ test.each(Object.keys(calls))("a component that calls %s", async (name) => {
   );
   router = await createRouter({ plugins, seed: 1n, workers: [{ workerId: "1" }, { workerId: "2", role: "decode" }] });
   const snapshot = router.snapshot();
-  const before = JSON.stringify([router.workers(), router.loads(), router.stats().index.blocks]);
+  const before = stateOf(router);
   call = (inner) => calls[name]!(inner, snapshot);
   await expect(router.select({ tokens })).rejects.toEqual(expect.objectContaining({ code: "policy_failed" }));
   call = undefined;
-  expect(JSON.stringify([router.workers(), router.loads(), router.stats().index.blocks])).toBe(before);
+  expect(stateOf(router)).toBe(before);
   expect(router.snapshot()).toEqual(snapshot);
   (await router.select({ tokens })).booking.free();
   (await router.select({ tokens, role: "decode" })).booking.free();
@@ -188,4 +194,51 @@ describe("a router that is closed", () => {
     expect(closed).toBe(1);
     expect(warned).toEqual([expect.stringContaining("close()")]);
   });
+});
+
+test("a component that has another selection retried leaves that one as it is", async () => {
+  let retry: (() => Promise<unknown>) | undefined;
+  const retried: Promise<unknown>[] = [];
+  const plugins = new RouterPlugins().withWorkerSelection(
+    ({ role }) =>
+      new WorkerSelectionPolicy({
+        label: role,
+        picker: {
+          pick() {
+            if (retry) retried.push(retry());
+            return 0;
+          },
+        },
+      }),
+  );
+  const router = await createRouter({ plugins, seed: 1n, workers: [{ workerId: "1" }] });
+  const first = await router.select({ tokens });
+  retry = () => first.retry();
+  const second = await router.select({ tokens });
+  await expect(retried[0]).rejects.toEqual(expect.objectContaining({ code: "policy_failed" }));
+  expect(second.booking).not.toBe(first.booking);
+  expect(router.loads()[0]!.activeRequests).toBe(2);
+  retry = undefined;
+  router.freeAll();
+  await router.close();
+});
+
+test("a policy that closes the router as it is closed closes it once", async () => {
+  let closed = 0;
+  let router: KvRouter | undefined;
+  const plugins = new RouterPlugins().withWorkerSelection(
+    ({ role }) =>
+      new WorkerSelectionPolicy({
+        label: role,
+        picker: { pick: () => 0 },
+        close() {
+          closed++;
+          void router!.close();
+        },
+      }),
+  );
+  router = await createRouter({ plugins, workers: [{ workerId: "1" }] });
+  await router.close();
+  await router.close();
+  expect(closed).toBe(1);
 });

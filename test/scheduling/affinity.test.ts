@@ -35,11 +35,31 @@ describe("session affinity (scheduling.md §6)", () => {
     affinity.ended("s");
     await clock.advance(5000);
     expect(affinity.target("s")).toEqual(rank(1));
+    affinity.answered("s", rank(1));
     affinity.ended("s");
     await clock.advance(999);
     expect(affinity.target("s")).toEqual(rank(1));
     await clock.advance(1);
     expect(affinity.target("s")).toBeUndefined();
+  });
+
+  test("requests that no worker answered hold it while they are live, and no longer", async () => {
+    const { clock, affinity, turn } = setUp();
+    turn("s", 1);
+    await clock.advance(600);
+    affinity.began("s");
+    await clock.advance(300);
+    affinity.ended("s");
+    turn("other", 2);
+    await clock.advance(99);
+    expect(affinity.target("s")).toEqual(rank(1));
+    await clock.advance(1);
+    expect(affinity.target("s")).toBeUndefined();
+    expect(affinity.target("other")).toEqual(rank(2));
+    affinity.began("s");
+    await clock.advance(5000);
+    affinity.ended("s");
+    expect([affinity.target("s"), affinity.size]).toEqual([undefined, 0]);
   });
 
   test("beyond the most idle ones the longest idle goes, and is counted", () => {

@@ -4,6 +4,8 @@ import type { BookingObserver } from "../bookings/booking.js";
 export interface PredictionOwner {
   /** Its worker has the prompt, and `more` tokens follow what the prediction has. */
   grow(prediction: Prediction, more: number): void;
+  /** Prompt and output have at least this many tokens together. */
+  reach(prediction: Prediction, tokens: number): void;
   /** Its request is over: what it left may make room for others. */
   release(prediction: Prediction): void;
   /** Its request came to nothing: the rank holds what it held before. */
@@ -59,6 +61,10 @@ export class Prediction implements BookingObserver {
     this.#owner.grow(this, n);
   }
 
+  contextFloor(tokens: number): void {
+    this.#owner.reach(this, tokens);
+  }
+
   completed(): void {
     this.requestId = undefined;
     this.#owner.release(this);
@@ -76,5 +82,4 @@ export class Prediction implements BookingObserver {
 
   selected(): void {}
   sent(): void {}
-  contextFloor(): void {}
 }

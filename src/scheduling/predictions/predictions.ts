@@ -85,6 +85,11 @@ export class Predictions implements PredictionOwner {
     this.#evict(cache);
   }
 
+  reach(prediction: Prediction, tokens: number): void {
+    const { blocks, ownTokens } = prediction;
+    this.grow(prediction, Math.max(0, tokens - blocks * this.#pool.kernel.blockSize - ownTokens));
+  }
+
   /** Counts the blocks of what is shared with no other prompt. */
   #lengthen(prediction: Prediction): void {
     const own = Math.ceil(prediction.ownTokens / this.#pool.kernel.blockSize);

@@ -15,6 +15,8 @@ interface Session {
   requests: number;
   /** On the router's clock; holds while there are none. */
   idleSinceMs: number;
+  /** A worker has answered since the session was last idle. */
+  hasAnswer: boolean;
 }
 
 /**
@@ -46,7 +48,9 @@ export class SessionAffinity {
 
   target(sessionId: string): WorkerRank | undefined {
     this.#sweep();
-    return (this.#active.get(sessionId) ?? this.#idle.get(sessionId))?.worker;
+    const idle = this.#idle.get(sessionId);
+    if (idle && this.#isOld(idle)) return undefined;
+    return (this.#active.get(sessionId) ?? idle)?.worker;
   }
 
   /** One more request of the session is live: until it has ended, the binding does not expire. */
@@ -55,13 +59,15 @@ export class SessionAffinity {
     const session = this.#active.get(sessionId) ?? this.#idle.get(sessionId);
     this.#idle.delete(sessionId);
     if (session) session.requests++;
-    this.#active.set(sessionId, session ?? { worker: undefined, requests: 1, idleSinceMs: 0 });
+    this.#active.set(sessionId, session ?? { worker: undefined, requests: 1, idleSinceMs: 0, hasAnswer: false });
   }
 
   /** A rank answers a request that has begun: there the session goes from now on. */
   answered(sessionId: string, worker: WorkerRank): void {
     const session = this.#active.get(sessionId);
-    if (session) session.worker = worker;
+    if (!session) return;
+    session.worker = worker;
+    session.hasAnswer = true;
   }
 
   /** A request that had begun is over; with `final`, so is its session. */
@@ -73,7 +79,9 @@ export class SessionAffinity {
     if (session.requests > 0) return;
     this.#active.delete(sessionId);
     if (!session.worker) return;
-    session.idleSinceMs = this.#clock.now();
+    // Requests that no worker answered do not keep the session.
+    if (session.hasAnswer) session.idleSinceMs = this.#clock.now();
+    session.hasAnswer = false;
     this.#idle.set(sessionId, session);
     this.#sweep();
   }
@@ -85,10 +93,13 @@ export class SessionAffinity {
     for (const [id, session] of this.#idle) if (isThere(session)) this.#idle.delete(id);
   }
 
+  #isOld({ idleSinceMs }: Session): boolean {
+    return idleSinceMs <= this.#clock.now() - this.#ttlMs;
+  }
+
   #sweep(): void {
-    const before = this.#clock.now() - this.#ttlMs;
-    for (const [id, { idleSinceMs }] of this.#idle) {
-      const old = idleSinceMs <= before;
+    for (const [id, session] of this.#idle) {
+      const old = this.#isOld(session);
       if (!old && this.#idle.size <= this.#maxIdle) return;
       this.#idle.delete(id);
       if (old) this.expired++;
