@@ -34,7 +34,7 @@ export interface KvRouterConfig {
   routerTrackPrefillTokens: boolean;
   /** Without events: seconds that a routed prompt counts as cached, where the worker's `totalKvBlocks` is unknown. */
   routerTtlSecs: number;
-  /** Beside events: seconds that a routed prompt counts as cached, whatever events say; off unless given. */
+  /** Beside events, and only there: seconds that a routed prompt counts as cached, whatever events say; off unless given. */
   routerPredictedTtlSecs?: number;
   /** Ends a booking that shows no progress for so many seconds, counted as expired; 0 never does. */
   activeRequestExpirySecs: number;
