@@ -82,8 +82,11 @@ function randomRequest() {
   return {
     tokens: prompt(),
     ...some(0.3, () => ({ requestId: `r${below(60)}` })),
-    ...some(0.5, () => ({ sessionId: `s${below(200)}` })),
-    ...some(0.1, () => ({ sessionContext: { sessionId: `s${below(200)}`, sessionFinal: true } })),
+    ...some(0.5, () =>
+      Math.random() < 0.2
+        ? { sessionContext: { sessionId: `s${below(200)}`, sessionFinal: true } }
+        : { sessionId: `s${below(200)}` },
+    ),
     ...some(0.4, () => ({ policyClass: oneOf(["chat", "batch", "unknown"]) })),
     ...some(0.2, () => ({ strictPriority: below(3) })),
     ...some(0.2, () => ({ priorityJump: Math.random() * 10 })),
